@@ -1,0 +1,95 @@
+//! The composition root: wires plan, session, clock, supervisor and reporters into the
+//! driver.
+
+use std::ffi::OsString;
+use std::io::Write as _;
+
+use anyhow::{Context as _, Result};
+use rustix::rand::{GetRandomFlags, getrandom};
+
+use crate::cli::{Invocation, parse};
+use crate::clock::SystemClock;
+use crate::config::{EventsTarget, Plan};
+use crate::driver::Driver;
+use crate::exit::{ExitStatus, OWN_FAILURE};
+use crate::policy::Session;
+use crate::process::{Inherited, Supervisor, environment};
+use crate::report::json::Json;
+use crate::report::text::{Text, Verbosity, say};
+use crate::signal::Signals;
+
+/// Does what the words ask for, the program's own name first, and says how to end.
+pub fn run(words: &[OsString]) -> ExitStatus {
+    try_run(words).unwrap_or_else(|error| {
+        say(&format!("{error:#}"));
+        ExitStatus::Code(OWN_FAILURE)
+    })
+}
+
+fn try_run(words: &[OsString]) -> Result<ExitStatus> {
+    let inherited = Inherited::take();
+    let (given, command) = match parse(words)? {
+        Invocation::Print(text) => {
+            let mut stdout = std::io::stdout().lock();
+            stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).context("standard output")?;
+            return Ok(ExitStatus::Code(0));
+        }
+        Invocation::Run { given, command } => (given, command),
+    };
+    let random = random_bytes()?;
+    let run_id = format!("{:032x}", u128::from_le_bytes(std::array::from_fn(|i| random[i])));
+    let plan = Plan::resolve(&given, command, run_id)?;
+    let seed = plan.seed.map_or(random, Session::seed_from);
+    let events = plan.events.as_ref().map(|target| {
+        let place = || match target {
+            EventsTarget::File(path) => format!("--events: '{}' cannot be opened for appending", path.display()),
+            EventsTarget::Descriptor(number) => {
+                format!("--events: descriptor {number} is not open for writing; open it, as in {number}>FILE")
+            }
+        };
+        Json::open(&plan, target).with_context(place)
+    });
+    let mut reporter = (Text::new(&plan), events.transpose()?);
+    note_outer_run(&plan);
+    let signals = Signals::open(&inherited).context("cannot read signals")?;
+    let clock = SystemClock::start(signals);
+    let mut supervisor =
+        Supervisor::new(&plan.supervision, &clock, &inherited).context("--stdin null: cannot open /dev/null")?;
+    let driver = Driver {
+        session: Session::new(&plan.session, seed),
+        plan: &plan,
+        clock: &clock,
+        runner: &mut supervisor,
+        reporter: &mut reporter,
+        waited: std::time::Duration::ZERO,
+    };
+    Ok(driver.run().exit_status)
+}
+
+/// The seed of a run without `--seed`, and the source of its identity.
+fn random_bytes() -> Result<[u8; 32]> {
+    let mut bytes = [0; 32];
+    // Up to 256 bytes come whole (getrandom(2)); no device file is needed.
+    getrandom(&mut bytes, GetRandomFlags::empty()).context("the system gives no random numbers")?;
+    Ok(bytes)
+}
+
+/// Says at `-v` that a retryx runs this one: their attempts multiply.
+fn note_outer_run(plan: &Plan) {
+    if plan.verbosity < Verbosity::Verbose {
+        return;
+    }
+    let fact = |name: &str| {
+        environment().find_map(|entry| {
+            let value = entry.to_bytes().strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
+            Some(String::from_utf8_lossy(value).into_owned())
+        })
+    };
+    if let Some(outer) = fact("RETRYX_RUN_ID") {
+        let attempt = fact("RETRYX_RUN_ATTEMPT").unwrap_or_default();
+        let most = fact("RETRYX_RUN_MAX_ATTEMPTS").unwrap_or_default();
+        say(&format!(
+            "this run is inside attempt {attempt} of {most} of the retryx run {outer}: their attempts multiply"
+        ));
+    }
+}

@@ -1,0 +1,38 @@
+//! The parser's errors in retryx's own form: one line, with the remedy.
+
+use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
+
+use super::UsageError;
+
+const SEE: &str = "see retryx --help";
+
+/// One line for an error of the parser.
+pub(super) fn usage_error(error: &Error) -> UsageError {
+    let context = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.clone(),
+        Some(ContextValue::Strings(texts)) => texts.join(", "),
+        _ => String::new(),
+    };
+    let option = context(ContextKind::InvalidArg);
+    let value = context(ContextKind::InvalidValue);
+    // `--timeout <DURATION>` → `--timeout`
+    let name = option.split(' ').next().unwrap_or_default();
+    UsageError(match error.kind() {
+        ErrorKind::UnknownArgument => match context(ContextKind::SuggestedArg) {
+            meant if meant.is_empty() => {
+                format!("unknown option '{option}'; {SEE} (what belongs to the command comes after its name)")
+            }
+            meant => format!("unknown option '{option}'; did you mean '{meant}'? {SEE}"),
+        },
+        ErrorKind::InvalidValue if value.is_empty() => format!("{name} needs a value; {SEE}"),
+        ErrorKind::InvalidValue => {
+            format!("{name}: '{value}' is not one of: {}", context(ContextKind::ValidValue))
+        }
+        ErrorKind::TooManyValues => format!("{name} takes no value, but '{value}' was given; {SEE}"),
+        _ => {
+            let text = error.to_string();
+            let first = text.lines().next().unwrap_or_default();
+            format!("{}; {SEE}", first.strip_prefix("error: ").unwrap_or(first))
+        }
+    })
+}

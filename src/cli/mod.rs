@@ -1,0 +1,250 @@
+//! What the user typed: words in, given options and a command out. Touches nothing.
+//!
+//! There is one definition of the options, [`options::OPTIONS`]; the parser, the help,
+//! the manual and the completions are all made from it. A plain run builds a parser for
+//! the options that its words name and for no others, which is most of what start-up
+//! costs; help and errors build the whole.
+
+mod errors;
+pub mod manual;
+pub mod options;
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+
+use options::{Id, OPTIONS, Opt};
+
+/// Words that name a subcommand, now or later, where they stand first and not after `--`.
+pub const RESERVED: [&str; 10] =
+    ["http", "plan", "explain", "quota", "simulate", "stats", "config", "schema", "translate", "help"];
+
+/// An option with the value that was given to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Given {
+    /// Which option.
+    pub id: Id,
+    /// Its value; empty for a flag.
+    pub value: OsString,
+    /// Where it was given, as messages name it.
+    pub place: String,
+}
+
+/// What is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Invocation {
+    /// Text to print on standard output: help or version.
+    Print(String),
+    /// A command to run, with the options in no particular order but that of repetition.
+    Run {
+        /// The options.
+        given: Vec<Given>,
+        /// The command and its arguments; never empty.
+        command: Vec<OsString>,
+    },
+}
+
+/// What is wrong with the words, or with a value: one line that names the place, the
+/// value and the remedy.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct UsageError(pub String);
+
+const COMMAND: &str = "command";
+
+/// Reads the words, the program's own name first.
+pub fn parse(words: &[OsString]) -> Result<Invocation, UsageError> {
+    let lean = OPTIONS.iter().filter(|option| words.iter().any(|word| option.is_named_in(word)));
+    let matches = match skeleton(lean).try_get_matches_from(words) {
+        Ok(matches) => matches,
+        // The whole definition knows what else might have been meant.
+        Err(_) => match full_command().try_get_matches_from(words) {
+            Ok(matches) => matches,
+            Err(error) => return Err(errors::usage_error(&error)),
+        },
+    };
+    let given = given(&matches);
+    let has = |id| given.iter().any(|given| given.id == id);
+    if has(Id::Help) {
+        let short = matches_short_help(words);
+        let mut command = full_command();
+        let help = if short { command.render_help() } else { command.render_long_help() };
+        return Ok(Invocation::Print(help.to_string()));
+    }
+    if has(Id::Version) {
+        return Ok(Invocation::Print(format!("retryx {}\n", env!("CARGO_PKG_VERSION"))));
+    }
+    let command: Vec<OsString> = matches.get_many(COMMAND).into_iter().flatten().map(OsString::clone).collect();
+    let explicit = words.len().checked_sub(command.len() + 1).is_some_and(|before| words[before].as_bytes() == b"--");
+    match command.first().and_then(|word| word.to_str()) {
+        None if command.is_empty() => Err(UsageError(
+            "no command given; usage: retryx [OPTIONS] [--] COMMAND [ARG]... (see retryx --help)".into(),
+        )),
+        Some("help") if !explicit => Ok(Invocation::Print(full_command().render_long_help().to_string())),
+        Some(word) if !explicit && RESERVED.contains(&word) => Err(UsageError(format!(
+            "'{word}' is the name of a subcommand that this version does not have; to run a program of that name: \
+             retryx -- {word} ..."
+        ))),
+        _ => Ok(Invocation::Run { given, command }),
+    }
+}
+
+/// Whether help was asked for as `-h` only.
+fn matches_short_help(words: &[OsString]) -> bool {
+    !words.iter().any(|word| word == "--help")
+}
+
+fn given(matches: &ArgMatches) -> Vec<Given> {
+    let mut given = Vec::new();
+    for option in &OPTIONS {
+        let place = || format!("--{}", option.long);
+        if option.value.is_some() {
+            let values = matches.try_get_many::<OsString>(option.long).ok().flatten();
+            for value in values.into_iter().flatten() {
+                given.push(Given { id: option.id, value: value.clone(), place: place() });
+            }
+        } else {
+            let count = matches.try_get_one::<u8>(option.long).ok().flatten().map_or(0, |&n| n);
+            for _ in 0..count {
+                given.push(Given { id: option.id, value: OsString::new(), place: place() });
+            }
+        }
+    }
+    given
+}
+
+/// The parser for some of the options.
+fn skeleton<'a>(options: impl Iterator<Item = &'a Opt>) -> Command {
+    let command = Arg::new(COMMAND)
+        .num_args(1..)
+        .trailing_var_arg(true)
+        .value_name("COMMAND")
+        .value_parser(value_parser!(OsString));
+    Command::new("retryx").disable_help_flag(true).disable_version_flag(true).args(options.map(argument)).arg(command)
+}
+
+fn argument(option: &Opt) -> Arg {
+    let arg = Arg::new(option.long).long(option.long);
+    let arg = if let Some(short) = option.short { arg.short(short) } else { arg };
+    match option.value {
+        Some(_) => arg.action(ArgAction::Append).allow_negative_numbers(true).value_parser(value_parser!(OsString)),
+        None => arg.action(ArgAction::Count),
+    }
+}
+
+/// The whole definition, with all its words: for help, errors, the manual and the
+/// completions.
+pub fn full_command() -> Command {
+    let describe = |arg: Arg| {
+        let Some(option) = OPTIONS.iter().find(|option| arg.get_id() == option.long) else {
+            return arg.help("The command to run, and its arguments").hide(true);
+        };
+        let mut arg = arg.help(option.help).help_heading(option.heading);
+        if !option.more.is_empty() {
+            arg = arg.long_help(format!("{}. {}", option.help, option.more));
+        }
+        if let Some(value) = option.value {
+            arg = arg.value_name(value);
+        }
+        if !option.choices.is_empty() {
+            let parser = clap::builder::PossibleValuesParser::new(option.choices.iter().copied());
+            arg = arg.value_parser(clap::builder::TypedValueParser::map(parser, OsString::from));
+        }
+        arg
+    };
+    skeleton(OPTIONS.iter())
+        .mut_args(describe)
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("Run a command, and repeat it under the retry policies that AWS and Google Cloud document")
+        .long_about(manual::ABOUT)
+        .override_usage("retryx [OPTIONS] [--] COMMAND [ARG]...")
+        .after_help("A duration is in seconds or carries a unit: 300, 0.5, 250ms, 1h 30m. See --help for all words, and retryx(1).")
+        .after_long_help(manual::after_help())
+}
+
+impl Opt {
+    /// Whether a word may give this option; may say yes wrongly, never no.
+    fn is_named_in(&self, word: &OsStr) -> bool {
+        match word.as_bytes() {
+            [b'-', b'-', name @ ..] => {
+                let end = name.iter().position(|&byte| byte == b'=').unwrap_or(name.len());
+                &name[..end] == self.long.as_bytes()
+            }
+            [b'-', letters @ ..] => {
+                self.short.is_some_and(|short| letters.iter().any(|&letter| char::from(letter) == short))
+            }
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &[&str]) -> Vec<OsString> {
+        std::iter::once("retryx").chain(line.iter().copied()).map(OsString::from).collect()
+    }
+
+    fn run(line: &[&str]) -> (Vec<(Id, String)>, Vec<String>) {
+        match parse(&words(line)) {
+            Ok(Invocation::Run { given, command }) => (
+                given.into_iter().map(|g| (g.id, g.value.into_string().unwrap())).collect(),
+                command.into_iter().map(|word| word.into_string().unwrap()).collect(),
+            ),
+            other => panic!("{line:?}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn everything_from_the_first_other_word_on_belongs_to_the_command() {
+        for line in [
+            &["-n", "2", "curl", "-n", "9", "--help", "--", "-x"][..],
+            &["-n2", "curl", "-n", "9", "--help", "--", "-x"],
+            &["--max-attempts=2", "--", "curl", "-n", "9", "--help", "--", "-x"],
+        ] {
+            let (given, command) = run(line);
+            assert_eq!(given, [(Id::MaxAttempts, "2".to_owned())]);
+            assert_eq!(command, ["curl", "-n", "9", "--help", "--", "-x"]);
+        }
+        assert_eq!(run(&["--", "--version"]).1, ["--version"]);
+        assert_eq!(run(&["--", "http", "x"]).1, ["http", "x"]);
+        assert_eq!(run(&["--", ""]).1, [""]);
+    }
+
+    #[test]
+    fn the_last_of_a_repeated_option_comes_last_and_flags_count() {
+        let (given, _) = run(&["-n", "2", "-vv", "-n", "3", "-v", "true"]);
+        let attempts: Vec<_> = given.iter().filter(|(id, _)| *id == Id::MaxAttempts).collect();
+        assert_eq!(attempts.last().map(|(_, value)| value.as_str()), Some("3"));
+        assert_eq!(given.iter().filter(|(id, _)| *id == Id::Verbose).count(), 3);
+    }
+
+    #[test]
+    fn errors_name_the_word_and_the_remedy() {
+        for (line, parts) in [
+            (&[][..], &["no command given", "retryx --help"][..]),
+            (&["--"], &["no command given"]),
+            (&["--max-attempt", "3", "x"], &["--max-attempt'", "--max-attempts"]),
+            (&["--nonsense", "x"], &["--nonsense", "retryx --help"]),
+            (&["-n"], &["--max-attempts", "needs a value"]),
+            (&["http", "GET"], &["http", "retryx -- http"]),
+            (&["--shell=1", "x"], &["--shell", "takes no value"]),
+        ] {
+            let error = parse(&words(line)).unwrap_err().0;
+            for part in parts {
+                assert!(error.contains(part), "{line:?}: {error}");
+            }
+            assert!(!error.contains('\n'), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        full_command().debug_assert();
+        for option in &OPTIONS {
+            assert!(!option.long.starts_with("run-"), "RETRYX_RUN_* are facts, not options");
+        }
+    }
+}

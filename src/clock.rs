@@ -1,0 +1,147 @@
+//! The only door to time: now, and waits that a signal can end.
+
+use std::cell::{Cell, OnceCell};
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, SystemTime};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::{
+    ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime, timerfd_create,
+    timerfd_settime,
+};
+
+use crate::signal::{Received, Signals};
+
+/// Time since the start of retryx, less the time for which Ctrl-Z held it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Elapsed {
+    /// Time in which the machine ran: for `--timeout`.
+    pub running: Duration,
+    /// Time that passed, suspension included: for deadlines and delays.
+    pub boot: Duration,
+}
+
+/// Tells how much of the run has passed.
+pub trait Clock {
+    /// Time since the start.
+    fn elapsed(&self) -> Elapsed;
+}
+
+/// Points of run time at which a wait ends.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Alarms {
+    /// On the clock that stands still while the machine is suspended.
+    pub running: Option<Duration>,
+    /// On the clock that goes on.
+    pub boot: Option<Duration>,
+}
+
+/// What ended a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// A signal arrived.
+    Signal(Received),
+    /// One of the alarms passed.
+    Alarm,
+}
+
+/// The wall clock, for time stamps only: it may jump, and nothing is measured by it.
+#[expect(clippy::disallowed_methods, reason = "this is the door")]
+pub fn wall() -> SystemTime {
+    SystemTime::now()
+}
+
+/// The system's clocks, joined with the channel of signals.
+pub struct SystemClock {
+    signals: Signals,
+    start: Elapsed,
+    paused: Cell<Elapsed>,
+    timer: OnceCell<Option<OwnedFd>>,
+}
+
+fn read(clock: ClockId) -> Duration {
+    Duration::try_from(clock_gettime(clock)).unwrap_or_default()
+}
+
+fn now() -> Elapsed {
+    Elapsed { running: read(ClockId::Monotonic), boot: read(ClockId::Boottime) }
+}
+
+impl SystemClock {
+    /// A clock that starts now.
+    pub fn start(signals: Signals) -> Self {
+        Self { signals, start: now(), paused: Cell::default(), timer: OnceCell::new() }
+    }
+
+    /// Waits for a signal or the first alarm. A signal that is already there comes first.
+    pub fn next(&self, alarms: Alarms) -> Event {
+        loop {
+            if let Some(received) = self.signals.next() {
+                return Event::Signal(received);
+            }
+            let elapsed = self.elapsed();
+            let passed = |alarm: Option<Duration>, now| alarm.is_some_and(|alarm| alarm <= now);
+            if passed(alarms.running, elapsed.running) || passed(alarms.boot, elapsed.boot) {
+                return Event::Alarm;
+            }
+            self.poll(alarms, elapsed);
+        }
+    }
+
+    /// Blocks until something may have happened.
+    fn poll(&self, alarms: Alarms, elapsed: Elapsed) {
+        let mut timeout = alarms.running.map(|alarm| alarm.saturating_sub(elapsed.running));
+        let timer = alarms.boot.and_then(|alarm| self.set_timer(alarm));
+        if let (Some(alarm), None) = (alarms.boot, timer) {
+            // No timer descriptor to be had: correct while the machine is not suspended.
+            let left = alarm.saturating_sub(elapsed.boot);
+            timeout = Some(timeout.map_or(left, |timeout| timeout.min(left)));
+        }
+        // What is too long for the kernel is endless.
+        let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+        let signals = PollFd::new(&self.signals, PollFlags::IN);
+        // An interrupted or failed poll is looked into by the caller's next round.
+        let _ = match timer {
+            Some(timer) => poll(&mut [signals, PollFd::new(timer, PollFlags::IN)], timeout.as_ref()),
+            None => poll(&mut [signals], timeout.as_ref()),
+        };
+    }
+
+    /// Sets the boot-time timer to a point of run time.
+    fn set_timer(&self, alarm: Duration) -> Option<&OwnedFd> {
+        let timer = self.timer.get_or_init(|| {
+            let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
+            timerfd_create(TimerfdClockId::Boottime, flags).ok()
+        });
+        let timer = timer.as_ref()?;
+        let point = self.start.boot.saturating_add(self.paused.get().boot).saturating_add(alarm);
+        let point = Timespec::try_from(point).ok()?;
+        let setting = Itimerspec { it_interval: Timespec::default(), it_value: point };
+        timerfd_settime(timer.as_fd(), TimerfdTimerFlags::ABSTIME, &setting).ok()?;
+        Some(timer)
+    }
+
+    /// Runs `stop`, which holds this process; the time it takes counts against nothing.
+    pub fn pause(&self, stop: impl FnOnce()) {
+        let before = now();
+        stop();
+        let after = now();
+        let paused = self.paused.get();
+        self.paused.set(Elapsed {
+            running: paused.running + after.running.saturating_sub(before.running),
+            boot: paused.boot + after.boot.saturating_sub(before.boot),
+        });
+    }
+}
+
+impl Clock for SystemClock {
+    fn elapsed(&self) -> Elapsed {
+        let now = now();
+        let paused = self.paused.get();
+        let since = |now: Duration, start, paused| now.saturating_sub(start).saturating_sub(paused);
+        Elapsed {
+            running: since(now.running, self.start.running, paused.running),
+            boot: since(now.boot, self.start.boot, paused.boot),
+        }
+    }
+}

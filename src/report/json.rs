@@ -1,0 +1,220 @@
+//! `--events`: JSON Lines for programs. One object and one write an event, so that many
+//! writers can append to one file.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, SystemTime};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::FileType;
+use serde_json::{Map, Value, json};
+
+use super::text::say;
+use super::{Event, Reporter};
+use crate::clock::wall;
+use crate::config::{EventsTarget, Plan};
+use crate::driver::Summary;
+use crate::policy::{Obstacle, Outcome, Retry, StopReason, Verdict};
+use crate::units::millis;
+
+/// The version of the objects.
+const SCHEMA: u8 = 1;
+/// The most bytes of an object, line end included.
+const MAX_LINE: usize = 64 * 1024;
+/// The most bytes of one text in an object; the rest is cut and marked.
+const MAX_TEXT: usize = 4 * 1024;
+/// How long a reader of a pipe may hold up an event before the events are given up.
+const PATIENCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+
+/// The reporter for programs.
+pub struct Json<'a> {
+    plan: &'a Plan,
+    target: Option<OwnedFd>,
+    name: String,
+    waits: bool,
+}
+
+impl<'a> Json<'a> {
+    /// Opens the target: a file is created or appended to; a descriptor must be open. The
+    /// error names neither: the caller knows which it asked for.
+    pub fn open(plan: &'a Plan, target: &EventsTarget) -> std::io::Result<Self> {
+        let (target, name) = match target {
+            EventsTarget::File(path) => {
+                use std::os::unix::fs::OpenOptionsExt;
+                let file = File::options().append(true).create(true).mode(0o644).open(path)?;
+                (OwnedFd::from(file), path.to_string_lossy().into_owned())
+            }
+            EventsTarget::Descriptor(number) => {
+                let found = crate::process::inherited_descriptor(*number)?;
+                (found, format!("fd:{number}"))
+            }
+        };
+        let kind = FileType::from_raw_mode(rustix::fs::fstat(&target)?.st_mode);
+        let waits = kind != FileType::RegularFile;
+        Ok(Self { plan, target: Some(target), name, waits })
+    }
+
+    fn write(&mut self, mut event: Map<String, Value>, kind: &str, time: SystemTime) {
+        let Some(target) = &self.target else { return };
+        let mut object = Map::new();
+        object.insert("schema".into(), SCHEMA.into());
+        object.insert("time".into(), humantime::format_rfc3339_millis(time).to_string().into());
+        object.insert("run_id".into(), self.plan.supervision.run_id.clone().into());
+        object.insert("event".into(), kind.into());
+        object.append(&mut event);
+        let mut line = Value::Object(object).to_string();
+        line.push('\n');
+        if let Err(error) = append(target, line.as_bytes(), self.waits) {
+            say(&format!("--events {}: {}; the run goes on without events", self.name, std::io::Error::from(error)));
+            self.target = None;
+        }
+    }
+
+    fn run_started(&self) -> Map<String, Value> {
+        let limits = &self.plan.session.limits;
+        let command = &self.plan.supervision.command;
+        let mut event = object(json!({
+            "program": text(command.first().map_or(OsStr::new(""), |word| word)),
+            "argument_count": command.len().saturating_sub(1),
+            "mode": self.plan.mode.as_str(),
+            "max_attempts": limits.max_attempts,
+            "deadline_ms": limits.deadline.map(millis),
+        }));
+        if self.plan.log_arguments {
+            let mut room = MAX_LINE - 4 * MAX_TEXT * 2;
+            let mut fits = |value: &Value| {
+                let size = value.to_string().len() + 1;
+                room = room.saturating_sub(size);
+                room > 0
+            };
+            let arguments = command.iter().skip(1).map(|word| Value::from(text(word)));
+            let arguments: Vec<Value> = arguments.take_while(|value| fits(value)).collect();
+            event.insert("arguments".into(), arguments.into());
+        }
+        event
+    }
+}
+
+/// Writes a whole line at once; a reader that does not read is given a moment only.
+fn append(target: &OwnedFd, line: &[u8], waits: bool) -> rustix::io::Result<()> {
+    if waits {
+        let mut fds = [PollFd::new(target, PollFlags::OUT)];
+        if poll(&mut fds, Some(&PATIENCE))? == 0 {
+            return Err(rustix::io::Errno::TIMEDOUT);
+        }
+    }
+    let mut rest = line;
+    while !rest.is_empty() {
+        match rustix::io::write(target.as_fd(), rest) {
+            Ok(0) => return Err(rustix::io::Errno::IO),
+            Ok(written) => rest = rest.get(written..).unwrap_or_default(),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Valid UTF-8 of bounded length, whatever came.
+fn text(raw: &OsStr) -> String {
+    bounded(&raw.to_string_lossy())
+}
+
+fn bounded(whole: &str) -> String {
+    if whole.len() <= MAX_TEXT {
+        return whole.to_owned();
+    }
+    let end = (0..=MAX_TEXT).rev().find(|&end| whole.is_char_boundary(end)).unwrap_or(0);
+    format!("{}…", &whole[..end])
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+fn attempt_finished(
+    attempt: u64,
+    outcome: &Outcome,
+    obstacle: Option<&Obstacle>,
+    verdict: &Verdict,
+    duration: Duration,
+) -> Map<String, Value> {
+    let (kind, exit_code, signal) = match outcome {
+        Outcome::Exited(code) => ("exited", Some(*code), None),
+        Outcome::Signaled(signal) => ("signaled", None, Some(signal.0)),
+        Outcome::TimedOut(_) => ("timed_out", None, None),
+        Outcome::NotStarted { .. } => ("not_started", None, None),
+    };
+    let error = match (outcome, obstacle) {
+        (Outcome::NotStarted { error, errno, .. }, _) => Some(bounded(&format!("{error} (errno {errno})"))),
+        (_, Some(Obstacle::Unkillable { pid, error })) => Some(format!("process {pid}: {error}")),
+        _ => None,
+    };
+    object(json!({
+        "attempt": attempt,
+        "outcome": kind,
+        "exit_code": exit_code,
+        "signal": signal,
+        "timed_out": matches!(outcome, Outcome::TimedOut(_)),
+        "http_status": null,
+        "error_code": null,
+        "error": error,
+        "class": verdict.class.as_str(),
+        "rule": verdict.rule,
+        "duration_ms": millis(duration),
+    }))
+}
+
+impl Json<'_> {
+    fn retry_scheduled(&self, retry: &Retry) -> Map<String, Value> {
+        let rule = &self.plan.session.backoff;
+        object(json!({
+            "attempt": retry.attempt,
+            "delay_ms": millis(retry.delay.wait),
+            "delay_source": "backoff",
+            "base_ms": millis(retry.delay.base),
+            "exponent": retry.delay.exponent,
+            "cap_ms": (rule.cap < Duration::MAX).then(|| millis(rule.cap)),
+            "jitter": rule.jitter.as_str(),
+            "server_delay_ms": null,
+            "quota_left": retry.quota_left,
+        }))
+    }
+}
+
+fn stopped(summary: &Summary, elapsed: Duration, waited: Duration, quota_left: Option<u32>) -> Map<String, Value> {
+    let mut event = object(json!({
+        "reason": summary.reason.as_str(),
+        "attempts": summary.attempts,
+        "exit_status": summary.exit_status.shell_code(),
+        "elapsed_ms": millis(elapsed),
+        "waited_ms": millis(waited),
+        "quota_left": quota_left,
+        "server_delay_ms": null,
+    }));
+    if let StopReason::Interrupted(signal) = summary.reason {
+        event.insert("signal".into(), signal.0.into());
+    }
+    event
+}
+
+impl Reporter for Json<'_> {
+    fn report(&mut self, event: &Event<'_>) {
+        let (kind, fields) = match *event {
+            Event::RunStarted => ("run_started", self.run_started()),
+            Event::AttemptStarted { attempt } => ("attempt_started", object(json!({ "attempt": attempt }))),
+            Event::AttemptFinished { attempt, outcome, obstacle, verdict, duration } => {
+                ("attempt_finished", attempt_finished(attempt, outcome, obstacle, verdict, duration))
+            }
+            Event::RetryScheduled { retry, .. } => ("retry_scheduled", self.retry_scheduled(retry)),
+            Event::Stopped { summary, elapsed, waited, quota_left } => {
+                ("stopped", stopped(summary, elapsed, waited, quota_left))
+            }
+        };
+        self.write(fields, kind, wall());
+    }
+}

@@ -1,0 +1,314 @@
+//! Messages for people: one line an event on standard error, each with one write.
+
+use std::fmt::Write as _;
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::{Event, Reporter};
+use crate::config::Plan;
+use crate::driver::Summary;
+use crate::policy::{Class, Formula, Jitter, Obstacle, Outcome, Retry, StopReason, TimeLimit, Verdict};
+use crate::units::human;
+
+/// How much is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verbosity {
+    /// Only what retryx itself could not do (`-q`).
+    Quiet,
+    /// Failures, waits, and why a run ended; nothing on success.
+    Normal,
+    /// Also how each delay was computed (`-v`).
+    Verbose,
+    /// Everything (`-vv`).
+    Everything,
+}
+
+/// Writes one line, prefixed `retryx: `, to standard error. Line breaks and other control
+/// characters in it become spaces. A standard error that is closed or full loses the
+/// line: there is nobody to tell.
+pub fn say(line: &str) {
+    let mut text = String::with_capacity(line.len() + 9);
+    text.push_str("retryx: ");
+    text.extend(line.chars().map(|c| if c.is_control() { ' ' } else { c }));
+    text.push('\n');
+    let stderr = rustix::stdio::stderr();
+    let mut rest = text.as_bytes();
+    while !rest.is_empty() {
+        match rustix::io::write(stderr, rest) {
+            Ok(written) => rest = rest.get(written..).unwrap_or_default(),
+            Err(rustix::io::Errno::INTR) => {}
+            // The command may have made the shared descriptor non-blocking.
+            Err(rustix::io::Errno::AGAIN) => {
+                let mut fds = [PollFd::from_borrowed_fd(stderr, PollFlags::OUT)];
+                let second = Timespec { tv_sec: 1, tv_nsec: 0 };
+                if !matches!(poll(&mut fds, Some(&second)), Ok(1..)) {
+                    return;
+                }
+            }
+            Err(_) => return,
+        }
+    }
+}
+
+/// What an outcome is called in messages.
+pub fn describe(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Exited(code) => format!("exit status {code}"),
+        Outcome::Signaled(signal) => format!("killed by {signal}"),
+        Outcome::TimedOut(TimeLimit::Attempt(limit)) => {
+            format!("timed out after {} (--timeout)", human(*limit))
+        }
+        Outcome::TimedOut(TimeLimit::Total(limit)) => {
+            format!("ended by --total-timeout {}", human(*limit))
+        }
+        Outcome::TimedOut(TimeLimit::KillAfter(limit)) => {
+            format!("not ended {} after SIGTERM (--kill-after)", human(*limit))
+        }
+        Outcome::NotStarted { error, .. } => format!("cannot be started: {error}"),
+    }
+}
+
+/// The most different outcomes in a row that the last message lists.
+const LISTED: usize = 8;
+
+/// Neighbouring attempts that ended in the same way.
+struct Group {
+    first: u64,
+    last: u64,
+    words: String,
+}
+
+/// The reporter for people.
+pub struct Text<'a> {
+    plan: &'a Plan,
+    verbosity: Verbosity,
+    groups: Vec<Group>,
+    left_out: bool,
+    class: Class,
+}
+
+impl<'a> Text<'a> {
+    /// A reporter that says as much as the plan asks for.
+    pub fn new(plan: &'a Plan) -> Self {
+        let verbosity = plan.verbosity;
+        Self { plan, verbosity, groups: Vec::new(), left_out: false, class: Class::Success }
+    }
+
+    fn note(&mut self, attempt: u64, outcome: &Outcome) {
+        let words = describe(outcome);
+        let full = self.groups.len() == LISTED;
+        match self.groups.last_mut() {
+            Some(group) if group.words == words => group.last = attempt,
+            Some(group) if full => {
+                // The first failures tell most; of the rest the latest is kept.
+                self.left_out = true;
+                *group = Group { first: attempt, last: attempt, words };
+            }
+            _ => self.groups.push(Group { first: attempt, last: attempt, words }),
+        }
+    }
+
+    fn last_words(&self) -> &str {
+        self.groups.last().map_or("", |group| &group.words)
+    }
+
+    fn attempt_of(&self, attempt: u64) -> String {
+        match self.plan.session.limits.max_attempts.map(NonZeroU64::get) {
+            Some(most) if most < u64::MAX => format!("attempt {attempt} of {most}"),
+            _ => format!("attempt {attempt}"),
+        }
+    }
+
+    fn attempt_finished(&mut self, attempt: u64, outcome: &Outcome, verdict: &Verdict, duration: Duration) {
+        self.note(attempt, outcome);
+        self.class = verdict.class;
+        if self.verbosity >= Verbosity::Verbose {
+            say(&format!(
+                "{}: {} after {}: {} (rule {})",
+                self.attempt_of(attempt),
+                describe(outcome),
+                human(duration),
+                verdict.class,
+                verdict.rule
+            ));
+        }
+    }
+
+    fn retry_scheduled(&self, retry: &Retry, wrote_stdout: bool) {
+        let mut line = format!("{} failed: {} ({})", self.attempt_of(retry.attempt - 1), self.last_words(), self.class);
+        match retry.delay.wait {
+            Duration::ZERO => line.push_str("; retrying at once"),
+            wait => {
+                let _ = write!(line, "; retrying in {}", human(wait));
+            }
+        }
+        if wrote_stdout {
+            line.push_str("; it had written to stdout (--stdout final keeps only the last attempt's output)");
+        }
+        say(&line);
+        if self.verbosity >= Verbosity::Verbose {
+            say(&self.computation(retry));
+        }
+    }
+
+    /// How a delay came about, with its numbers.
+    fn computation(&self, retry: &Retry) -> String {
+        let rule = &self.plan.session.backoff;
+        let delay = &retry.delay;
+        let (base, i) = (human(delay.base), delay.exponent);
+        let grown = match rule.formula {
+            Formula::Fixed => base,
+            Formula::Linear => format!("{base} × {}", i.saturating_add(1)),
+            Formula::Exponential { factor } => format!("{base} × {factor}^{i}"),
+            Formula::Decorrelated => format!("between {base} and 3 × the delay before"),
+        };
+        let cap = (rule.cap < Duration::MAX).then(|| human(rule.cap));
+        let capped = match &cap {
+            Some(cap) => format!("min({cap}, {grown})"),
+            None => grown.clone(),
+        };
+        let u = delay.drawn.unwrap_or_default();
+        let mut line = format!("delay before attempt {}: {} = ", retry.attempt, human(delay.wait));
+        let _ = match (rule.formula, rule.jitter) {
+            (Formula::Decorrelated, _) => write!(line, "{capped}, drawn {u:.4}"),
+            (_, Jitter::None) => write!(line, "{capped}"),
+            (_, Jitter::Full) => write!(line, "{u:.4} × {capped}"),
+            (_, Jitter::Equal) => write!(line, "(1/2 + {u:.4}/2) × {capped}"),
+            (_, Jitter::Fraction) => match cap {
+                Some(cap) => write!(line, "min({cap}, {grown} + {:.4} s)", 1.0 - u),
+                None => write!(line, "{grown} + {:.4} s", 1.0 - u),
+            },
+        };
+        if !rule.floor.is_zero() {
+            let _ = write!(line, ", at least {}", human(rule.floor));
+        }
+        if let Some(tokens) = retry.quota_left {
+            let _ = write!(line, "; {tokens} tokens left in the quota");
+        }
+        line
+    }
+
+    fn stopped(&self, summary: &Summary, elapsed: Duration) {
+        let line = match &summary.reason {
+            StopReason::Success => {
+                if self.verbosity >= Verbosity::Verbose {
+                    say(&format!("succeeded on {} after {}", self.attempt_of(summary.attempts), human(elapsed)));
+                }
+                return;
+            }
+            reason => self.failure(reason, summary.attempts),
+        };
+        let routine = matches!(self.last_words(), "killed by SIGPIPE" | "exit status 141")
+            && summary.attempts == 1
+            && summary.reason == StopReason::Permanent;
+        // A command that lost its reader is no news: `yes | head` ends so every time.
+        let needed = if routine { Verbosity::Verbose } else { Verbosity::Normal };
+        let own = self.last_words().starts_with("cannot be started")
+            || matches!(summary.reason, StopReason::Unkillable { .. });
+        if self.verbosity >= needed || own {
+            say(&line);
+        }
+    }
+
+    fn failure(&self, reason: &StopReason, attempts: u64) -> String {
+        let history = self.history();
+        let tries = match attempts {
+            1 => "1 attempt".to_owned(),
+            _ => format!("{attempts} attempts"),
+        };
+        match reason {
+            StopReason::Success | StopReason::Attempts => {
+                format!("giving up after {tries}: {history}")
+            }
+            StopReason::Permanent if attempts == 1 && history.starts_with("cannot be started") => {
+                format!("{}: {history}", self.plan.program())
+            }
+            StopReason::Permanent => {
+                format!("giving up after {tries}: {history} (permanent: a retry cannot help)")
+            }
+            StopReason::Deadline { delay: Some(delay) } => format!(
+                "giving up after {tries}: {history}; the next delay of {} would pass --deadline {}",
+                human(*delay),
+                human(self.plan.session.limits.deadline.unwrap_or_default())
+            ),
+            StopReason::Deadline { delay: None } => format!(
+                "giving up after {tries}: {history}; --deadline {} passed while retryx or the machine was stopped",
+                human(self.plan.session.limits.deadline.unwrap_or_default())
+            ),
+            StopReason::TotalTimeout if history.contains("--total-timeout") => {
+                format!("giving up after {tries}: {history}")
+            }
+            StopReason::TotalTimeout => format!(
+                "giving up after {tries}: {history}; the next delay would pass --total-timeout {}",
+                human(self.plan.session.limits.total_timeout.unwrap_or_default())
+            ),
+            StopReason::Quota => {
+                format!("giving up after {tries}: {history}; the retry quota is spent")
+            }
+            StopReason::StdinConsumed => format!(
+                "giving up after {tries}: {history}; no retry, because standard input was read from and cannot be \
+                 given again: use --stdin replay to keep it for every attempt, --stdin null if the command needs \
+                 none, or --stdin inherit to retry with what is left"
+            ),
+            StopReason::ReaderGone => {
+                format!("giving up after {tries}: {history}; no retry, because nobody reads standard output any more")
+            }
+            StopReason::Unkillable { pid, error } => format!(
+                "giving up after {tries}: {history}; process {pid} is still there: {error}; no attempt is started beside it"
+            ),
+            StopReason::Interrupted(signal) if attempts == 0 => {
+                format!("stopped by {signal} before the first attempt")
+            }
+            StopReason::Interrupted(signal) => {
+                format!("stopped by {signal} after {tries}: {history}")
+            }
+        }
+    }
+
+    /// The failures: the one, or all kinds in their order where they differ.
+    fn history(&self) -> String {
+        let [one] = self.groups.as_slice() else {
+            let mut list: Vec<String> = self
+                .groups
+                .iter()
+                .map(|group| match group {
+                    Group { first, last, words } if first == last => format!("attempt {first}: {words}"),
+                    Group { first, last, words } => format!("attempts {first}-{last}: {words}"),
+                })
+                .collect();
+            if self.left_out && !list.is_empty() {
+                list.insert(list.len() - 1, "…".to_owned());
+            }
+            return list.join(", ");
+        };
+        one.words.clone()
+    }
+}
+
+impl Reporter for Text<'_> {
+    fn report(&mut self, event: &Event<'_>) {
+        match event {
+            Event::RunStarted => {}
+            Event::AttemptStarted { attempt } => {
+                if self.verbosity >= Verbosity::Everything {
+                    say(&format!("{} starts: {}", self.attempt_of(*attempt), self.plan.program()));
+                }
+            }
+            Event::AttemptFinished { attempt, outcome, verdict, duration, obstacle } => {
+                self.attempt_finished(*attempt, outcome, verdict, *duration);
+                if let (Some(Obstacle::Interrupted(signal)), true) = (obstacle, self.verbosity >= Verbosity::Everything)
+                {
+                    say(&format!("{signal} arrived during the attempt: no other follows"));
+                }
+            }
+            Event::RetryScheduled { retry, wrote_stdout } => {
+                if self.verbosity >= Verbosity::Normal {
+                    self.retry_scheduled(retry, *wrote_stdout);
+                }
+            }
+            Event::Stopped { summary, elapsed, .. } => self.stopped(summary, *elapsed),
+        }
+    }
+}
