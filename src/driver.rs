@@ -6,6 +6,7 @@ use crate::clock::Clock;
 use crate::config::Plan;
 use crate::exit::ExitStatus;
 use crate::policy::{Class, Decision, Obstacle, Outcome, Session, Signal, StopReason, classify};
+use crate::process::Wrote;
 use crate::report::{Event, Reporter};
 
 /// What a command is told about its run, in `RETRYX_RUN_*` variables.
@@ -26,8 +27,8 @@ pub struct Attempted {
     pub outcome: Outcome,
     /// What stands in the way of another, if anything.
     pub obstacle: Option<Obstacle>,
-    /// Whether it is known to have written to a standard output that is no terminal.
-    pub wrote_stdout: bool,
+    /// Whether it wrote to a standard output that is no terminal.
+    pub wrote: Wrote,
 }
 
 /// What ended a wait between attempts.
@@ -93,8 +94,8 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
             match self.session.decide(&done.outcome, class, done.obstacle, elapsed) {
                 Decision::Stop(reason) => return self.stop(reason, status),
                 Decision::Retry(retry) => {
-                    let wrote_stdout = done.wrote_stdout;
-                    self.reporter.report(&Event::RetryScheduled { retry: &retry, wrote_stdout });
+                    let wrote = done.wrote;
+                    self.reporter.report(&Event::RetryScheduled { retry: &retry, wrote });
                     if let Wake::Interrupted(signal) = self.wait(retry.delay.wait) {
                         let reason = StopReason::Interrupted(signal);
                         return self.stop(reason, ExitStatus::Signal(signal));
@@ -148,5 +149,205 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
             quota_left: self.session.quota_left(),
         });
         summary
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::collections::VecDeque;
+    use std::ffi::OsString;
+
+    use super::*;
+    use crate::cli::{Invocation, parse};
+    use crate::clock::Elapsed;
+    use crate::policy::TimeLimit;
+
+    /// Time that only attempts and waits move.
+    struct FakeClock(Cell<Duration>);
+
+    impl FakeClock {
+        fn pass(&self, time: Duration) {
+            self.0.set(self.0.get() + time);
+        }
+    }
+
+    impl Clock for FakeClock {
+        fn elapsed(&self) -> Elapsed {
+            Elapsed { running: self.0.get(), boot: self.0.get() }
+        }
+    }
+
+    /// Attempts that end as written, and waits that take no real time.
+    struct FakeRunner<'a> {
+        clock: &'a FakeClock,
+        script: VecDeque<Outcome>,
+        attempt_takes: Duration,
+        /// Ends the n-th wait, from 1.
+        interrupt: Option<(usize, Signal)>,
+        /// How much longer than asked a wait takes.
+        oversleep: Duration,
+        /// What stands in the way after a wait.
+        obstacle: Option<Obstacle>,
+        facts: Vec<Facts>,
+        waits: Vec<Duration>,
+    }
+
+    impl<'a> FakeRunner<'a> {
+        fn new(clock: &'a FakeClock, script: impl IntoIterator<Item = Outcome>) -> Self {
+            Self {
+                clock,
+                script: script.into_iter().collect(),
+                attempt_takes: Duration::ZERO,
+                interrupt: None,
+                oversleep: Duration::ZERO,
+                obstacle: None,
+                facts: Vec::new(),
+                waits: Vec::new(),
+            }
+        }
+    }
+
+    impl AttemptRunner for FakeRunner<'_> {
+        fn attempt(&mut self, facts: &Facts) -> Attempted {
+            self.facts.push(facts.clone());
+            self.clock.pass(self.attempt_takes);
+            let outcome = self.script.pop_front().unwrap_or(Outcome::Exited(1));
+            Attempted { outcome, obstacle: None, wrote: Wrote::No }
+        }
+
+        fn wait(&mut self, delay: Duration) -> Wake {
+            self.waits.push(delay);
+            match self.interrupt {
+                Some((wait, signal)) if wait == self.waits.len() => Wake::Interrupted(signal),
+                _ => {
+                    self.clock.pass(delay + self.oversleep);
+                    Wake::Elapsed
+                }
+            }
+        }
+
+        fn prepare_retry(&mut self) -> Result<(), Obstacle> {
+            self.obstacle.take().map_or(Ok(()), Err)
+        }
+    }
+
+    /// Remembers the kinds of events.
+    #[derive(Default)]
+    struct Recorder(Vec<&'static str>);
+
+    impl Reporter for Recorder {
+        fn report(&mut self, event: &Event<'_>) {
+            self.0.push(match event {
+                Event::RunStarted => "run",
+                Event::AttemptStarted { .. } => "start",
+                Event::AttemptFinished { .. } => "finish",
+                Event::RetryScheduled { .. } => "retry",
+                Event::Stopped { .. } => "stop",
+            });
+        }
+    }
+
+    fn plan(line: &str) -> Plan {
+        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        match parse(&words) {
+            Ok(Invocation::Run { given, command }) => Plan::resolve(&given, command, String::new()).unwrap(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn drive(plan: &Plan, clock: &FakeClock, runner: &mut FakeRunner<'_>) -> (Summary, Vec<&'static str>) {
+        let mut reporter = Recorder::default();
+        let session = Session::new(&plan.session, Session::seed_from(7));
+        let driver = Driver { plan, session, clock, runner, reporter: &mut reporter, waited: Duration::ZERO };
+        (driver.run(), reporter.0)
+    }
+
+    const FAILED: Outcome = Outcome::Exited(75);
+
+    #[test]
+    fn a_success_at_once_is_one_attempt_and_no_wait() {
+        let (plan, clock) = (plan("retryx true"), FakeClock(Cell::default()));
+        let mut runner = FakeRunner::new(&clock, [Outcome::Exited(0)]);
+        let (summary, events) = drive(&plan, &clock, &mut runner);
+        assert_eq!(summary.reason, StopReason::Success);
+        assert_eq!(summary.exit_status, ExitStatus::Code(0));
+        assert_eq!(events, ["run", "start", "finish", "stop"]);
+        // The stagger of zero is the only wait.
+        assert_eq!(runner.waits, [Duration::ZERO]);
+    }
+
+    #[test]
+    fn there_is_no_wait_after_the_last_attempt() {
+        let (plan, clock) = (plan("retryx -n 3 --base-delay 1 --jitter none x"), FakeClock(Cell::default()));
+        let mut runner = FakeRunner::new(&clock, [FAILED, FAILED, FAILED]);
+        let (summary, events) = drive(&plan, &clock, &mut runner);
+        assert_eq!((summary.reason, summary.attempts), (StopReason::Attempts, 3));
+        assert_eq!(summary.exit_status, ExitStatus::Code(75));
+        let once = ["start", "finish"];
+        let expected = [&["run"][..], &once, &["retry"], &once, &["retry"], &once, &["stop"]].concat();
+        assert_eq!(events, expected);
+        assert_eq!(clock.0.get(), Duration::from_secs(3));
+    }
+
+    #[test]
+    fn success_on_the_last_attempt_is_success() {
+        let (plan, clock) = (plan("retryx -n 3 x"), FakeClock(Cell::default()));
+        let mut runner = FakeRunner::new(&clock, [FAILED, Outcome::Signaled(Signal::KILL), Outcome::Exited(0)]);
+        let (summary, _) = drive(&plan, &clock, &mut runner);
+        assert_eq!((summary.reason, summary.exit_status), (StopReason::Success, ExitStatus::Code(0)));
+        let last: Vec<_> = runner.facts.iter().map(|facts| facts.last).collect();
+        let transient = Class::Transient;
+        assert_eq!(last, [None, Some((75, transient)), Some((137, transient))]);
+    }
+
+    #[test]
+    fn google_stops_where_the_next_delay_would_pass_the_deadline() {
+        let (plan, clock) = (plan("retryx --mode google --deadline 5 --jitter none x"), FakeClock(Cell::default()));
+        let mut runner = FakeRunner::new(&clock, []);
+        let (summary, _) = drive(&plan, &clock, &mut runner);
+        let delay = Some(Duration::from_secs(4));
+        assert_eq!((summary.reason, summary.attempts), (StopReason::Deadline { delay }, 3));
+        let left: Vec<_> = runner.facts.iter().map(|facts| facts.remaining.unwrap().as_secs()).collect();
+        assert_eq!(left, [5, 4, 2]);
+    }
+
+    #[test]
+    fn a_signal_during_a_wait_ends_the_run_of_that_signal() {
+        let (plan, clock) = (plan("retryx -n 9 --exit-code-on-failure 7 x"), FakeClock(Cell::default()));
+        let mut runner = FakeRunner::new(&clock, [FAILED]);
+        runner.interrupt = Some((2, Signal::TERM));
+        let (summary, _) = drive(&plan, &clock, &mut runner);
+        assert_eq!(summary.reason, StopReason::Interrupted(Signal::TERM));
+        assert_eq!((summary.attempts, summary.exit_status), (1, ExitStatus::Signal(Signal::TERM)));
+    }
+
+    #[test]
+    fn a_wait_that_took_past_the_deadline_starts_nothing() {
+        let (plan, clock) = (plan("retryx --deadline 60 --base-delay 1 x"), FakeClock(Cell::default()));
+        let mut runner = FakeRunner::new(&clock, []);
+        runner.oversleep = Duration::from_secs(100);
+        // The stagger's wait of zero oversleeps too: the first attempt is always made.
+        let (summary, _) = drive(&plan, &clock, &mut runner);
+        assert_eq!(summary.attempts, 1);
+        assert!(matches!(summary.reason, StopReason::Deadline { .. }));
+    }
+
+    #[test]
+    fn an_obstacle_after_a_wait_keeps_the_last_status() {
+        let (plan, clock) = (plan("retryx x"), FakeClock(Cell::default()));
+        let mut runner = FakeRunner::new(&clock, [FAILED]);
+        runner.obstacle = Some(Obstacle::StdinConsumed);
+        let (summary, _) = drive(&plan, &clock, &mut runner);
+        assert_eq!((summary.reason, summary.exit_status), (StopReason::StdinConsumed, ExitStatus::Code(75)));
+    }
+
+    #[test]
+    fn a_failure_can_have_one_number_for_all() {
+        for outcome in [FAILED, Outcome::TimedOut(TimeLimit::Attempt(Duration::ZERO)), Outcome::Signaled(Signal(11))] {
+            let (plan, clock) = (plan("retryx -n 1 --exit-code-on-failure 7 x"), FakeClock(Cell::default()));
+            let (summary, _) = drive(&plan, &clock, &mut FakeRunner::new(&clock, [outcome]));
+            assert_eq!(summary.exit_status, ExitStatus::Code(7));
+        }
     }
 }

@@ -146,7 +146,7 @@ impl Backoff {
         } else {
             self.spread(self.grown(nanos(base), i), cap, random)
         };
-        Delay { wait: whole_micros(delay).max(self.floor), base, exponent: i, drawn }
+        Delay { wait: whole_micros(delay).min(self.cap).max(self.floor), base, exponent: i, drawn }
     }
 
     /// The formula's value in nanoseconds, without cap and jitter.

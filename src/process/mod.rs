@@ -33,5 +33,6 @@ mod watch;
 
 pub use inherited::{Inherited, inherited_descriptor};
 pub use stdin::Source;
+pub use stdout::Wrote;
 pub use supervise::{SupervisionPlan, Supervisor};
 pub use unix::{die_of, environment};

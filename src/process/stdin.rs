@@ -8,10 +8,10 @@
 use std::os::fd::BorrowedFd;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{FileType, OFlags};
+use rustix::fs::{FileType, OFlags, SeekFrom};
 use rustix::io::ioctl_fionread;
 
-use super::watch::Watch;
+use super::watch::ReadWatch;
 
 /// What an attempt gets as standard input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub enum Source {
 
 /// The state of standard input between attempts.
 #[derive(Debug)]
-pub enum Stdin {
+pub(super) enum Stdin {
     /// A further attempt may always have it.
     Free,
     /// A file opened for reading only: the offset before the attempt and the one that the
@@ -37,8 +37,13 @@ pub enum Stdin {
         /// Where it ended.
         after: u64,
     },
-    /// Anything with a watch on it that heard no read yet; bytes waiting before.
-    Watched(u64),
+    /// Anything with a watch on it that heard no read yet.
+    Watched {
+        /// Bytes that waited before the first attempt.
+        waiting: u64,
+        /// The watch.
+        watch: ReadWatch,
+    },
     /// Something was taken that cannot be given back, or would go unnoticed.
     Lost,
 }
@@ -48,20 +53,16 @@ const MEMORY_DEVICES: u32 = 1;
 
 impl Stdin {
     /// Looks at standard input before the first attempt.
-    pub fn look(watch: &mut Watch) -> Self {
+    pub(super) fn look() -> Self {
         let stdin = rustix::stdio::stdin();
         let (Ok(stat), Ok(flags)) = (rustix::fs::fstat(stdin), rustix::fs::fcntl_getfl(stdin)) else {
             return Self::Free;
         };
-        // `RDONLY` is zero, so a placeholder (`PATH`) must be told apart by its own flag.
-        if flags.contains(OFlags::PATH) || flags & OFlags::RWMODE == OFlags::WRONLY {
-            return Self::Free;
-        }
+        let readable = flags & OFlags::RWMODE != OFlags::WRONLY && !flags.contains(OFlags::PATH);
         match FileType::from_raw_mode(stat.st_mode) {
+            _ if !readable => return Self::Free,
             FileType::Directory => return Self::Free,
-            FileType::CharacterDevice if rustix::fs::major(stat.st_rdev) == MEMORY_DEVICES => {
-                return Self::Free;
-            }
+            FileType::CharacterDevice if rustix::fs::major(stat.st_rdev) == MEMORY_DEVICES => return Self::Free,
             FileType::CharacterDevice if rustix::termios::isatty(stdin) => return Self::Free,
             FileType::RegularFile | FileType::BlockDevice if flags & OFlags::RWMODE == OFlags::RDONLY => {
                 if let Ok(before) = offset() {
@@ -74,42 +75,40 @@ impl Stdin {
         if waiting == 0 && at_end(stdin) {
             return Self::Free;
         }
-        if watch.listen_to_stdin() { Self::Watched(waiting) } else { Self::Lost }
+        match ReadWatch::listen() {
+            Some(watch) => Self::Watched { waiting, watch },
+            None => Self::Lost,
+        }
     }
 
-    /// Notes what an attempt left; `heard` is whether the watch heard a read.
-    pub fn note_attempt(&mut self, heard: bool) {
+    /// Notes what an attempt left.
+    pub(super) fn note_attempt(&mut self) {
         if let Self::File { after, .. } = self {
             *after = offset().unwrap_or(u64::MAX);
         }
-        self.note_heard(heard);
     }
 
-    fn note_heard(&mut self, heard: bool) {
-        if let Self::Watched(before) = *self {
-            let waiting = ioctl_fionread(rustix::stdio::stdin()).unwrap_or(0);
-            if heard || waiting < before {
-                *self = Self::Lost;
-            }
-        }
-    }
-
-    /// Whether a further attempt would find other input than the first did; `heard` as for
-    /// [`Self::note_attempt`].
-    pub fn is_lost(&mut self, heard: bool) -> bool {
-        self.note_heard(heard);
-        match *self {
-            Self::Free | Self::Watched(_) => false,
+    /// Whether a further attempt would find other input than the first did.
+    pub(super) fn is_lost(&mut self) -> bool {
+        let lost = match self {
+            Self::Free => false,
             Self::Lost => true,
             // Somebody else moved it since: they share it, so it is not ours to put back.
-            Self::File { after, .. } => offset().ok() != Some(after),
+            Self::File { after, .. } => offset().ok() != Some(*after),
+            Self::Watched { waiting, watch } => {
+                watch.heard() || ioctl_fionread(rustix::stdio::stdin()).unwrap_or(0) < *waiting
+            }
+        };
+        if lost {
+            *self = Self::Lost;
         }
+        lost
     }
 
     /// Puts a file back to where the attempt found it; false when that fails.
-    pub fn put_back(&self) -> bool {
+    pub(super) fn put_back(&self) -> bool {
         let Self::File { before, after } = *self else { return true };
-        before == after || rustix::fs::seek(rustix::stdio::stdin(), rustix::fs::SeekFrom::Start(before)).is_ok()
+        before == after || rustix::fs::seek(rustix::stdio::stdin(), SeekFrom::Start(before)).is_ok()
     }
 }
 

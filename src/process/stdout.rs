@@ -1,17 +1,32 @@
 //! Standard output: whether a failed attempt wrote to it, and whether anybody reads it.
+//!
+//! A file tells by its size and offset. A pipe tells only while the bytes wait in it; once
+//! they are read, what is left is the count of all bytes that the attempt's processes
+//! wrote to anything. (An inotify watch would know, and cost every run that has a pipe for
+//! standard output up to 25 ms at its exit, when the kernel takes the watch down.)
+
+use std::fs;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::FileType;
+use rustix::io::ioctl_fionread;
 
-use super::watch::Watch;
-
-/// What is known of standard output between attempts.
+/// Whether an attempt wrote to standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stdout {
-    /// A terminal, nothing, or something that cannot be looked at.
-    Unknown,
-    /// A pipe with a watch on it.
-    Watched,
+pub enum Wrote {
+    /// Nothing, or it went to a terminal, where nobody mistakes it for data.
+    No,
+    /// It wrote something somewhere.
+    Perhaps,
+    /// Yes.
+    Yes,
+}
+
+/// What is known of standard output before an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stdout {
+    /// A terminal, nothing, or something that swallows all.
+    Indifferent,
     /// A file: its size and the offset in it.
     File {
         /// Bytes in it.
@@ -19,44 +34,54 @@ pub enum Stdout {
         /// Where the next write goes, unless it appends.
         offset: u64,
     },
+    /// A pipe or socket.
+    Stream {
+        /// Bytes that wait to be read.
+        waiting: u64,
+        /// Bytes that this process and its reaped descendants wrote so far.
+        written: Option<u64>,
+    },
 }
 
 impl Stdout {
     /// Looks at standard output before an attempt.
-    pub fn look(watch: &mut Watch) -> Self {
+    pub(super) fn look() -> Self {
         let stdout = rustix::stdio::stdout();
-        let Ok(stat) = rustix::fs::fstat(stdout) else { return Self::Unknown };
+        let Ok(stat) = rustix::fs::fstat(stdout) else { return Self::Indifferent };
         match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile => Self::file(),
-            FileType::Fifo if watch.listen_to_stdout() => Self::Watched,
-            _ => Self::Unknown,
-        }
-    }
-
-    fn file() -> Self {
-        let stdout = rustix::stdio::stdout();
-        match (rustix::fs::fstat(stdout), rustix::fs::tell(stdout)) {
-            (Ok(stat), Ok(offset)) => Self::File { size: stat.st_size, offset },
-            _ => Self::Unknown,
-        }
-    }
-
-    /// Takes stock again, and says whether anything was written since it was last done;
-    /// `heard` is what the watch heard.
-    pub fn was_written(&mut self, heard: bool) -> bool {
-        match self {
-            Self::Unknown => false,
-            Self::Watched => heard,
-            Self::File { .. } => {
-                let before = std::mem::replace(self, Self::file());
-                *self != before
+            FileType::RegularFile => match rustix::fs::tell(stdout) {
+                Ok(offset) => Self::File { size: stat.st_size, offset },
+                Err(_) => Self::Indifferent,
+            },
+            FileType::Fifo | FileType::Socket => {
+                let waiting = ioctl_fionread(stdout).unwrap_or(0);
+                Self::Stream { waiting, written: bytes_written() }
             }
+            _ => Self::Indifferent,
+        }
+    }
+
+    /// Whether anything was written since this look, by an attempt whose processes are
+    /// reaped; before retryx writes anything itself.
+    pub(super) fn written_since(self) -> Wrote {
+        match (self, Self::look()) {
+            (Self::File { .. }, now) if now != self => Wrote::Yes,
+            (Self::Stream { waiting: before, .. }, Self::Stream { waiting, .. }) if waiting > before => Wrote::Yes,
+            (Self::Stream { written: before, .. }, Self::Stream { written, .. }) if written > before => Wrote::Perhaps,
+            _ => Wrote::No,
         }
     }
 }
 
+/// The count `wchar` of proc(5), which takes in what reaped children wrote.
+fn bytes_written() -> Option<u64> {
+    let counts = fs::read("/proc/self/io").ok()?;
+    let text = std::str::from_utf8(&counts).ok()?;
+    text.lines().find_map(|line| line.strip_prefix("wchar: "))?.parse().ok()
+}
+
 /// Whether nobody will ever read what is written to standard output.
-pub fn reader_is_gone() -> bool {
+pub(super) fn reader_is_gone() -> bool {
     let mut fds = [PollFd::from_borrowed_fd(rustix::stdio::stdout(), PollFlags::empty())];
     poll(&mut fds, Some(&Timespec::default())).is_ok() && fds[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
 }

@@ -14,10 +14,9 @@ use super::family::{Family, Member};
 use super::inherited::Inherited;
 use super::spawn::Command;
 use super::stdin::{Source, Stdin};
-use super::stdout::{Stdout, reader_is_gone};
+use super::stdout::{Stdout, Wrote, reader_is_gone};
 use super::terminal::Settings;
 use super::unix;
-use super::watch::Watch;
 use crate::clock::{Alarms, Clock, Event, SystemClock};
 use crate::driver::{AttemptRunner, Attempted, Facts, Wake};
 use crate::policy::{Obstacle, Outcome, Signal, TimeLimit};
@@ -67,7 +66,6 @@ pub struct Supervisor<'a> {
     command: Command,
     family: Option<Family>,
     null: Option<OwnedFd>,
-    watch: Watch,
     stdin: Stdin,
 }
 
@@ -91,10 +89,9 @@ impl<'a> Supervisor<'a> {
             let _ = set_child_subreaper(Some(getpid()));
             Family::from_now_on(getpid().as_raw_pid(), reap(|_, _| {}) == Children::Some)
         });
-        let mut watch = Watch::default();
         let guarded = plan.stdin == Source::Auto && plan.may_retry && inherited.was_open(0);
-        let stdin = if guarded { Stdin::look(&mut watch) } else { Stdin::Free };
-        Ok(Self { plan, clock, inherited, command, family, null, watch, stdin })
+        let stdin = if guarded { Stdin::look() } else { Stdin::Free };
+        Ok(Self { plan, clock, inherited, command, family, null, stdin })
     }
 
     fn facts(&self, facts: &Facts) -> Vec<CString> {
@@ -115,8 +112,8 @@ impl<'a> Supervisor<'a> {
     }
 
     /// What forbids a retry as far as the standard streams are concerned.
-    fn stream_obstacle(&mut self, heard_read: bool) -> Option<Obstacle> {
-        if self.stdin.is_lost(heard_read) {
+    fn stream_obstacle(&mut self) -> Option<Obstacle> {
+        if self.stdin.is_lost() {
             return Some(Obstacle::StdinConsumed);
         }
         (self.inherited.was_open(1) && reader_is_gone()).then_some(Obstacle::ReaderGone)
@@ -126,38 +123,33 @@ impl<'a> Supervisor<'a> {
 impl AttemptRunner for Supervisor<'_> {
     fn attempt(&mut self, facts: &Facts) -> Attempted {
         let terminal = Settings::read();
-        let mut stdout = if self.plan.may_retry && self.inherited.was_open(1) {
-            Stdout::look(&mut self.watch)
-        } else {
-            Stdout::Unknown
-        };
-        let mut heard = self.watch.heard();
+        let looks = self.plan.may_retry && self.inherited.was_open(1);
+        let stdout = if looks { Stdout::look() } else { Stdout::Indifferent };
         let facts = self.facts(facts);
         let stdin = self.null.as_ref().map(AsRawFd::as_raw_fd);
         let pid = match self.command.start(self.inherited, &facts, stdin) {
             Ok(pid) => pid,
             Err(outcome) => {
-                let obstacle = self.stream_obstacle(heard.stdin);
-                return Attempted { outcome, obstacle, wrote_stdout: false };
+                return Attempted { outcome, obstacle: self.stream_obstacle(), wrote: Wrote::No };
             }
         };
-        let attempt = Attempt::new(self.plan, self.clock, self.family.as_ref(), pid);
-        let ended = attempt.supervise();
+        let ended = Attempt::new(self.plan, self.clock, self.family.as_ref(), pid).supervise();
         let clean = matches!(ended.outcome, Outcome::Exited(_)) && ended.interrupted.is_none();
         if let (Some(terminal), false) = (terminal, clean) {
             terminal.restore();
         }
-        let wrote = self.watch.heard();
-        heard.stdin |= wrote.stdin;
-        self.stdin.note_attempt(heard.stdin);
         let obstacle = match (ended.unkillable, ended.interrupted) {
+            _ if ended.outcome == Outcome::Exited(0) => None,
             (Some((pid, error)), _) => Some(Obstacle::Unkillable { pid, error }),
             (None, Some(signal)) => Some(Obstacle::Interrupted(signal)),
-            (None, None) if self.plan.may_retry => self.stream_obstacle(false),
+            (None, None) if self.plan.may_retry => {
+                self.stdin.note_attempt();
+                self.stream_obstacle()
+            }
             (None, None) => None,
         };
-        let wrote_stdout = stdout.was_written(wrote.stdout);
-        Attempted { outcome: ended.outcome, obstacle, wrote_stdout }
+        let wrote = if obstacle.is_none() && looks { stdout.written_since() } else { Wrote::No };
+        Attempted { outcome: ended.outcome, obstacle, wrote }
     }
 
     fn wait(&mut self, delay: Duration) -> Wake {
@@ -180,8 +172,7 @@ impl AttemptRunner for Supervisor<'_> {
     }
 
     fn prepare_retry(&mut self) -> Result<(), Obstacle> {
-        let heard = self.watch.heard();
-        if let Some(obstacle) = self.stream_obstacle(heard.stdin) {
+        if let Some(obstacle) = self.stream_obstacle() {
             return Err(obstacle);
         }
         if !self.stdin.put_back() {

@@ -1,70 +1,37 @@
-//! Noticing reads from and writes to a descriptor that somebody else uses, with inotify.
+//! Noticing reads from standard input by whoever shares it, with inotify.
 //!
-//! A watch on `/proc/self/fd/N` sees the pipe or file itself, so it hears every process
-//! that reads from or writes to it, also by `splice`. Sockets cannot be watched so.
+//! A watch on `/proc/self/fd/0` sees the pipe or file itself, so it hears every process
+//! that reads from it, also by `splice`. Sockets cannot be watched so. The kernel takes up
+//! to 25 ms to take a watch down at exit, so there is one only where it is needed.
 
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 
-use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 
-/// The most events taken at once: somebody may write faster than they are read. Equal
+/// The most events taken at once: somebody may read faster than they are taken. Equal
 /// events in a row are one.
 const MAX_EVENTS: usize = 1024;
 
-/// What a watch heard since it was last asked.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Heard {
-    /// Something was read from standard input.
-    pub stdin: bool,
-    /// Something was written to standard output.
-    pub stdout: bool,
+/// A watch on standard input that heard nothing yet.
+#[derive(Debug)]
+pub(super) struct ReadWatch {
+    descriptor: OwnedFd,
 }
 
-/// The watch on standard input and output; one for both, as a user may have few.
-#[derive(Default)]
-pub struct Watch {
-    descriptor: Option<OwnedFd>,
-    stdin: Option<i32>,
-    stdout: Option<i32>,
-}
-
-impl Watch {
-    /// Listens for reads from standard input; false where that cannot be had.
-    pub fn listen_to_stdin(&mut self) -> bool {
-        self.stdin = self.add("/proc/self/fd/0", WatchFlags::ACCESS);
-        self.stdin.is_some()
+impl ReadWatch {
+    /// Listens from now on; `None` where that cannot be had.
+    pub(super) fn listen() -> Option<Self> {
+        let descriptor = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;
+        inotify::add_watch(&descriptor, "/proc/self/fd/0", WatchFlags::ACCESS).ok()?;
+        Some(Self { descriptor })
     }
 
-    /// Listens for writes to standard output; false where that cannot be had.
-    pub fn listen_to_stdout(&mut self) -> bool {
-        self.stdout = self.add("/proc/self/fd/1", WatchFlags::MODIFY);
-        self.stdout.is_some()
-    }
-
-    fn add(&mut self, path: &str, events: WatchFlags) -> Option<i32> {
-        if self.descriptor.is_none() {
-            self.descriptor = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok();
-        }
-        // Where both streams are one file, the second watch adds to the first.
-        inotify::add_watch(self.descriptor.as_ref()?, path, events | WatchFlags::MASK_ADD).ok()
-    }
-
-    /// What was heard since the last call. A queue that ran over may have lost anything,
-    /// so then both were.
-    pub fn heard(&self) -> Heard {
-        let mut heard = Heard::default();
-        let Some(descriptor) = &self.descriptor else { return heard };
+    /// Whether something was read since the last call.
+    pub(super) fn heard(&self) -> bool {
         let mut buffer = [MaybeUninit::uninit(); 1024];
-        let mut reader = inotify::Reader::new(descriptor, &mut buffer);
-        for _ in 0..MAX_EVENTS {
-            let Ok(event) = reader.next() else { break };
-            let events = event.events();
-            let overflow = events.contains(ReadFlags::QUEUE_OVERFLOW);
-            let is = |watch: Option<i32>, kind| watch == Some(event.wd()) && events.contains(kind);
-            heard.stdin |= overflow || is(self.stdin, ReadFlags::ACCESS);
-            heard.stdout |= overflow || is(self.stdout, ReadFlags::MODIFY);
-        }
-        heard
+        let mut reader = inotify::Reader::new(&self.descriptor, &mut buffer);
+        // Every event is a read, or the overflow of the queue by reads.
+        (0..MAX_EVENTS).take_while(|_| reader.next().is_ok()).count() > 0
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::driver::Summary;
 use crate::policy::{Obstacle, Outcome, Retry, Verdict};
+use crate::process::Wrote;
 
 /// A step of a run.
 #[derive(Debug)]
@@ -37,7 +38,7 @@ pub enum Event<'a> {
         /// The wait and what it was computed from.
         retry: &'a Retry,
         /// Whether the failed attempt wrote to a standard output that is no terminal.
-        wrote_stdout: bool,
+        wrote: Wrote,
     },
     /// The run is over.
     Stopped {

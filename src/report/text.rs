@@ -10,6 +10,7 @@ use super::{Event, Reporter};
 use crate::config::Plan;
 use crate::driver::Summary;
 use crate::policy::{Class, Formula, Jitter, Obstacle, Outcome, Retry, StopReason, TimeLimit, Verdict};
+use crate::process::Wrote;
 use crate::units::human;
 
 /// How much is said.
@@ -136,7 +137,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    fn retry_scheduled(&self, retry: &Retry, wrote_stdout: bool) {
+    fn retry_scheduled(&self, retry: &Retry, wrote: Wrote) {
         let mut line = format!("{} failed: {} ({})", self.attempt_of(retry.attempt - 1), self.last_words(), self.class);
         match retry.delay.wait {
             Duration::ZERO => line.push_str("; retrying at once"),
@@ -144,9 +145,11 @@ impl<'a> Text<'a> {
                 let _ = write!(line, "; retrying in {}", human(wait));
             }
         }
-        if wrote_stdout {
-            line.push_str("; it had written to stdout (--stdout final keeps only the last attempt's output)");
-        }
+        line.push_str(match wrote {
+            Wrote::No => "",
+            Wrote::Perhaps => "; it may have written to stdout (see --stdout final)",
+            Wrote::Yes => "; it had written to stdout (see --stdout final)",
+        });
         say(&line);
         if self.verbosity >= Verbosity::Verbose {
             say(&self.computation(retry));
@@ -261,6 +264,9 @@ impl<'a> Text<'a> {
             StopReason::Interrupted(signal) if attempts == 0 => {
                 format!("stopped by {signal} before the first attempt")
             }
+            StopReason::Interrupted(signal) if history == format!("killed by {signal}") => {
+                format!("stopped by {signal} after {tries}")
+            }
             StopReason::Interrupted(signal) => {
                 format!("stopped by {signal} after {tries}: {history}")
             }
@@ -303,9 +309,9 @@ impl Reporter for Text<'_> {
                     say(&format!("{signal} arrived during the attempt: no other follows"));
                 }
             }
-            Event::RetryScheduled { retry, wrote_stdout } => {
+            Event::RetryScheduled { retry, wrote } => {
                 if self.verbosity >= Verbosity::Normal {
-                    self.retry_scheduled(retry, *wrote_stdout);
+                    self.retry_scheduled(retry, *wrote);
                 }
             }
             Event::Stopped { summary, elapsed, .. } => self.stopped(summary, *elapsed),

@@ -1,0 +1,158 @@
+//! Properties that hold for any numbers and any words.
+
+use std::ffi::OsString;
+use std::num::NonZeroU64;
+use std::os::unix::ffi::OsStringExt;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
+
+use retryx::cli::{Invocation, parse};
+use retryx::config::Plan;
+use retryx::policy::{
+    Backoff, Class, Decision, Formula, Jitter, Limits, Outcome, Session, SessionPlan, Signal, StopReason,
+};
+use retryx::units::{human, parse_duration};
+
+fn durations() -> impl Strategy<Value = Duration> {
+    prop_oneof![
+        Just(Duration::ZERO),
+        Just(Duration::MAX),
+        (0u64..10_000_000_000).prop_map(Duration::from_nanos),
+        (any::<u64>(), 0u32..1_000_000_000).prop_map(|(seconds, nanos)| Duration::new(seconds, nanos)),
+    ]
+}
+
+fn formulas() -> impl Strategy<Value = Formula> {
+    prop_oneof![
+        Just(Formula::Fixed),
+        Just(Formula::Linear),
+        Just(Formula::Decorrelated),
+        (1.0..1e6f64).prop_map(|factor| Formula::Exponential { factor }),
+    ]
+}
+
+fn jitters() -> impl Strategy<Value = Jitter> {
+    prop_oneof![Just(Jitter::Full), Just(Jitter::Equal), Just(Jitter::Fraction), Just(Jitter::None)]
+}
+
+prop_compose! {
+    fn backoffs()(
+        formula in formulas(), jitter in jitters(), base in durations(), throttling_base in durations(),
+        cap in durations(), floor in durations(),
+    ) -> Backoff {
+        Backoff { formula, jitter, base, throttling_base, cap, floor: floor.min(cap) }
+    }
+}
+
+proptest! {
+    // What fails is written below as an example, not into a file beside.
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_delay_lies_between_floor_and_cap_at_any_retry(
+        rule in backoffs(), i in any::<u64>(), seed in any::<u64>(), previous in proptest::option::of(durations()),
+        throttled in any::<bool>(),
+    ) {
+        let class = if throttled { Class::Throttling } else { Class::Transient };
+        let wait = rule.delay(i, class, previous, &mut ChaCha8Rng::seed_from_u64(seed)).wait;
+        prop_assert!(wait >= rule.floor && wait <= rule.cap, "{wait:?}");
+    }
+
+    #[test]
+    fn without_jitter_delays_never_shrink(mut rule in backoffs(), from in 0u64..2000) {
+        prop_assume!(rule.formula != Formula::Decorrelated);
+        rule.jitter = Jitter::None;
+        let mut random = ChaCha8Rng::seed_from_u64(0);
+        let mut wait = |i| rule.delay(i, Class::Transient, None, &mut random).wait;
+        prop_assert!(wait(from) <= wait(from + 1));
+    }
+
+    #[test]
+    fn a_session_keeps_its_limits_and_its_tokens(
+        rule in backoffs(), most in 1u64..60, deadline in durations(), quota in any::<bool>(), seed in any::<u64>(),
+        throttled in proptest::collection::vec(any::<bool>(), 60),
+    ) {
+        let limits = Limits { max_attempts: NonZeroU64::new(most), deadline: Some(deadline), total_timeout: None };
+        let plan = SessionPlan { backoff: rule, limits, quota, stagger: Duration::ZERO };
+        let mut session = Session::new(&plan, Session::seed_from(seed));
+        let (mut elapsed, mut paid) = (Duration::ZERO, 0);
+        for throttled in throttled {
+            session.start_attempt();
+            let class = if throttled { Class::Throttling } else { Class::Transient };
+            match session.decide(&Outcome::Exited(1), class, None, elapsed) {
+                Decision::Stop(reason) => {
+                    let attempts_are_used_up = session.attempts() == most;
+                    prop_assert_eq!(reason == StopReason::Attempts, attempts_are_used_up);
+                    break;
+                }
+                Decision::Retry(retry) => {
+                    prop_assert!(session.attempts() < most);
+                    elapsed = elapsed.saturating_add(retry.delay.wait);
+                    prop_assert!(elapsed <= deadline);
+                    paid += if throttled { 5 } else { 14 };
+                    prop_assert_eq!(retry.quota_left, quota.then(|| 500 - paid));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn any_text_is_a_duration_or_refused(text in ".{0,40}") {
+        if let Some(duration) = parse_duration(&text) {
+            prop_assert!(text.contains(|c: char| c.is_ascii_digit()));
+            let _ = human(duration);
+        }
+    }
+
+    #[test]
+    fn what_looks_like_a_duration_reads_back(seconds in any::<u32>(), nanos in 0u32..1_000_000_000) {
+        let duration = Duration::new(seconds.into(), nanos);
+        let plain = format!("{seconds}.{nanos:09}");
+        prop_assert_eq!(parse_duration(&plain), Some(duration));
+        prop_assert_eq!(parse_duration(&format!("{plain}s")), Some(duration));
+        prop_assert_eq!(parse_duration(&format!("{seconds}s {nanos}ns")), Some(duration));
+    }
+
+    #[test]
+    fn any_text_is_a_signal_or_refused(text in ".{0,12}") {
+        if let Some(signal) = Signal::parse(&text) {
+            prop_assert!((1..=Signal::MAX).contains(&signal.0));
+            prop_assert_eq!(Signal::parse(&signal.to_string()), Some(signal));
+        }
+    }
+
+    #[test]
+    fn any_words_are_a_plan_or_one_line_of_error(
+        words in proptest::collection::vec(
+            prop_oneof![
+                proptest::collection::vec(1u8.., 0..8),
+                "--(timeout|deadline|mode|events|seed|jitter|stdin|factor|max-attempts|base-delay)(=.{0,4})?"
+                    .prop_map(String::into_bytes),
+                "-[nqvkhV]{1,3}[0-9]{0,2}".prop_map(String::into_bytes),
+                "[0-9.]{0,6}(ms|s|m|h)?".prop_map(String::into_bytes),
+                Just(b"--".to_vec()),
+                Just(b"true".to_vec()),
+            ],
+            0..8,
+        )
+    ) {
+        let words: Vec<OsString> =
+            std::iter::once(b"retryx".to_vec()).chain(words).map(OsString::from_vec).collect();
+        let error = match parse(&words) {
+            Ok(Invocation::Print(_)) => return Ok(()),
+            Ok(Invocation::Run { given, command }) => {
+                prop_assert!(!command.is_empty());
+                prop_assert!(words.ends_with(&command));
+                match Plan::resolve(&given, command, String::new()) {
+                    Ok(_) => return Ok(()),
+                    Err(error) => error.0,
+                }
+            }
+            Err(error) => error.0,
+        };
+        prop_assert!(!error.is_empty());
+    }
+}
