@@ -7,13 +7,16 @@ use std::io::Write as _;
 use anyhow::{Context as _, Result};
 use rustix::rand::{GetRandomFlags, getrandom};
 
-use crate::cli::{Invocation, parse};
+use crate::cli::options::Sub;
+use crate::cli::{Given, Invocation, parse};
 use crate::clock::SystemClock;
-use crate::config::{EventsTarget, Plan};
+use crate::config::env::{Environment, ProcessEnvironment};
+use crate::config::{EventsTarget, Plan, gather};
 use crate::driver::Driver;
 use crate::exit::{ExitStatus, OWN_FAILURE};
+use crate::forecast;
 use crate::policy::Session;
-use crate::process::{Inherited, Supervisor, environment};
+use crate::process::{Inherited, Supervisor};
 use crate::report::json::Json;
 use crate::report::text::{Text, Verbosity, say};
 use crate::signal::Signals;
@@ -28,17 +31,46 @@ pub fn run(words: &[OsString]) -> ExitStatus {
 
 fn try_run(words: &[OsString]) -> Result<ExitStatus> {
     let inherited = Inherited::take();
-    let (given, command) = match parse(words)? {
-        Invocation::Print(text) => {
-            let mut stdout = std::io::stdout().lock();
-            stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).context("standard output")?;
-            return Ok(ExitStatus::Code(0));
-        }
-        Invocation::Run { given, command } => (given, command),
+    let (sub, given, command) = match parse(words)? {
+        Invocation::Print(text) => return print(&text),
+        Invocation::Do { sub, given, command } => (sub, given, command),
     };
+    let (given, warnings) = gather(given, &command, &ProcessEnvironment)?;
+    match sub {
+        Sub::Run => run_command(&inherited, &given, command, &warnings),
+        Sub::Plan => {
+            say_all(&warnings);
+            print(&forecast::plan::show(&given, command)?)
+        }
+        Sub::Explain => {
+            say_all(&warnings);
+            print(&forecast::explain::show(&given, command)?)
+        }
+    }
+}
+
+fn say_all(lines: &[String]) {
+    for line in lines {
+        say(line);
+    }
+}
+
+fn print(text: &str) -> Result<ExitStatus> {
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).context("standard output")?;
+    Ok(ExitStatus::Code(0))
+}
+
+fn run_command(
+    inherited: &Inherited,
+    given: &[Given],
+    command: Vec<OsString>,
+    warnings: &[String],
+) -> Result<ExitStatus> {
     let random = random_bytes()?;
     let run_id = format!("{:032x}", u128::from_le_bytes(std::array::from_fn(|i| random[i])));
-    let plan = Plan::resolve(&given, command, run_id)?;
+    let plan = Plan::resolve(given, command, run_id)?;
+    plan.check_for_a_run()?;
     let seed = plan.seed.map_or(random, Session::seed_from);
     let events = plan.events.as_ref().map(|target| {
         let place = || match target {
@@ -50,11 +82,14 @@ fn try_run(words: &[OsString]) -> Result<ExitStatus> {
         Json::open(&plan, target).with_context(place)
     });
     let mut reporter = (Text::new(&plan), events.transpose()?);
+    if plan.verbosity > Verbosity::Quiet {
+        say_all(warnings);
+    }
     note_outer_run(&plan);
-    let signals = Signals::open(&inherited).context("cannot read signals")?;
+    let signals = Signals::open(inherited).context("cannot read signals")?;
     let clock = SystemClock::start(signals);
     let mut supervisor =
-        Supervisor::new(&plan.supervision, &clock, &inherited).context("--stdin null: cannot open /dev/null")?;
+        Supervisor::new(&plan.supervision, &clock, inherited).context("--stdin null: cannot open /dev/null")?;
     let driver = Driver {
         session: Session::new(&plan.session, seed),
         plan: &plan,
@@ -79,12 +114,7 @@ fn note_outer_run(plan: &Plan) {
     if plan.verbosity < Verbosity::Verbose {
         return;
     }
-    let fact = |name: &str| {
-        environment().find_map(|entry| {
-            let value = entry.to_bytes().strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
-            Some(String::from_utf8_lossy(value).into_owned())
-        })
-    };
+    let fact = |name: &str| ProcessEnvironment.get(name).map(|value| value.to_string_lossy().into_owned());
     if let Some(outer) = fact("RETRYX_RUN_ID") {
         let attempt = fact("RETRYX_RUN_ATTEMPT").unwrap_or_default();
         let most = fact("RETRYX_RUN_MAX_ATTEMPTS").unwrap_or_default();

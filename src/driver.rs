@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::clock::Clock;
 use crate::config::Plan;
 use crate::exit::ExitStatus;
-use crate::policy::{Class, Decision, Obstacle, Outcome, Session, Signal, StopReason, classify};
+use crate::policy::{Class, Decision, Evidence, Judged, Obstacle, Outcome, Session, Signal, StopReason};
 use crate::process::Wrote;
 use crate::report::{Event, Reporter};
 
@@ -88,11 +88,23 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
         }
         let mut last = None;
         loop {
+            if let Wake::Interrupted(signal) = self.pace() {
+                return self.stop(StopReason::Interrupted(signal), ExitStatus::Signal(signal));
+            }
             let (class, done, elapsed) = self.attempt(last);
-            let status = ExitStatus::of(&done.outcome);
+            let status = ExitStatus::of(&done.outcome, class);
             last = Some((status.shell_code(), class));
-            match self.session.decide(&done.outcome, class, done.obstacle, elapsed) {
+            let judged = Judged { outcome: &done.outcome, class, server: None };
+            match self.session.decide(judged, done.obstacle, elapsed) {
                 Decision::Stop(reason) => return self.stop(reason, status),
+                Decision::StopAfter(delay, reason) => {
+                    return match self.wait(delay.wait) {
+                        Wake::Elapsed => self.stop(reason, status),
+                        Wake::Interrupted(signal) => {
+                            self.stop(StopReason::Interrupted(signal), ExitStatus::Signal(signal))
+                        }
+                    };
+                }
                 Decision::Retry(retry) => {
                     let wrote = done.wrote;
                     self.reporter.report(&Event::RetryScheduled { retry: &retry, wrote });
@@ -118,7 +130,7 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
         let remaining = self.plan.session.limits.remaining(started);
         let done = self.runner.attempt(&Facts { attempt, last, remaining });
         let elapsed = self.clock.elapsed().boot;
-        let verdict = classify(&done.outcome);
+        let verdict = self.plan.classifier.classify(&Evidence::of(&done.outcome));
         self.reporter.report(&Event::AttemptFinished {
             attempt,
             outcome: &done.outcome,
@@ -127,6 +139,16 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
             duration: elapsed.saturating_sub(started),
         });
         (verdict.class, done, elapsed)
+    }
+
+    /// Waits for the rate limiter's token, where there is a limiter.
+    fn pace(&mut self) -> Wake {
+        while let Err(delay) = self.session.pace(self.clock.elapsed().boot) {
+            if let interrupted @ Wake::Interrupted(_) = self.wait(delay) {
+                return interrupted;
+            }
+        }
+        Wake::Elapsed
     }
 
     fn wait(&mut self, delay: Duration) -> Wake {
@@ -251,7 +273,7 @@ mod tests {
     fn plan(line: &str) -> Plan {
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
         match parse(&words) {
-            Ok(Invocation::Run { given, command }) => Plan::resolve(&given, command, String::new()).unwrap(),
+            Ok(Invocation::Do { given, command, .. }) => Plan::resolve(&given, command, String::new()).unwrap(),
             other => panic!("{other:?}"),
         }
     }

@@ -1,11 +1,13 @@
 //! The exit-status contract (design §13): one type, one table.
 
-use crate::policy::{Outcome, Signal, StartFailure};
+use crate::policy::{Class, Outcome, Signal, StartFailure};
 
 /// The last attempt was ended by a time limit, or could not be ended.
 pub const TIMED_OUT: u8 = 124;
 /// retryx itself failed: usage, configuration, internal.
 pub const OWN_FAILURE: u8 = 125;
+/// curl's code for a status that is a failure.
+pub const HTTP_FAILURE: u8 = 22;
 /// The command cannot be run.
 pub const CANNOT_RUN: u8 = 126;
 /// The command was not found.
@@ -39,12 +41,16 @@ pub enum ExitStatus {
 }
 
 impl ExitStatus {
-    /// What an attempt that ended so gives.
-    pub fn of(outcome: &Outcome) -> Self {
+    /// What an attempt that ended so, and was taken for that, gives.
+    pub fn of(outcome: &Outcome, class: Class) -> Self {
         match outcome {
+            _ if class == Class::Success => Self::Code(0),
+            // A rule made a failure of it.
+            Outcome::Exited(0) => Self::Code(1),
             Outcome::Exited(code) => Self::Code(*code),
             Outcome::Signaled(signal) => Self::Signal(*signal),
             Outcome::TimedOut(_) => Self::Code(TIMED_OUT),
+            Outcome::Responded(_) => Self::Code(HTTP_FAILURE),
             Outcome::NotStarted { failure: StartFailure::NotFound, .. } => Self::Code(NOT_FOUND),
             Outcome::NotStarted { .. } => Self::Code(CANNOT_RUN),
         }
@@ -71,6 +77,8 @@ mod tests {
         let not_started = |failure| Outcome::NotStarted { failure, errno: 0, error: String::new() };
         for (outcome, status) in [
             (Outcome::Exited(42), 42),
+            (Outcome::Exited(0), 1),
+            (Outcome::Responded(503), 22),
             (Outcome::Signaled(Signal::KILL), 137),
             (Outcome::Signaled(Signal(64)), 192),
             (Outcome::TimedOut(TimeLimit::Attempt(Duration::ZERO)), 124),
@@ -79,7 +87,8 @@ mod tests {
             (not_started(StartFailure::CannotRun), 126),
             (not_started(StartFailure::Transient), 126),
         ] {
-            assert_eq!(ExitStatus::of(&outcome).shell_code(), status);
+            assert_eq!(ExitStatus::of(&outcome, Class::Transient).shell_code(), status);
+            assert_eq!(ExitStatus::of(&outcome, Class::Success).shell_code(), 0);
         }
     }
 }

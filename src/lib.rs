@@ -17,6 +17,7 @@
 //! | [`clock`] | the only door to time: now and interruptible waits | time |
 //! | [`process`] | starting, supervising and ending commands; standard streams | processes, signals |
 //! | [`report`] | events, messages, JSON Lines | standard error, the events file |
+//! | [`forecast`] | `plan` and `explain`: what would be done | none: text in, text out |
 //! | [`exit`] | the exit statuses | none |
 //! | [`app`] | wires all that together | through the doors only |
 //!
@@ -29,6 +30,7 @@ pub mod clock;
 pub mod config;
 pub mod driver;
 pub mod exit;
+pub mod forecast;
 pub mod policy;
 pub mod process;
 pub mod report;

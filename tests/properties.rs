@@ -12,7 +12,8 @@ use rand::rngs::ChaCha8Rng;
 use retryx::cli::{Invocation, parse};
 use retryx::config::Plan;
 use retryx::policy::{
-    Backoff, Class, Decision, Formula, Jitter, Limits, Outcome, Session, SessionPlan, Signal, StopReason,
+    Backoff, Class, Decision, Formula, Jitter, Judged, Limits, Outcome, QuotaPlan, RateLimiter, RetryQuota,
+    ServerDelay, Session, SessionPlan, Signal, StopReason, matcher, response, server_delay,
 };
 use retryx::units::{human, parse_duration};
 
@@ -47,6 +48,39 @@ prop_compose! {
     }
 }
 
+fn session_plan(backoff: Backoff, limits: Limits) -> SessionPlan {
+    SessionPlan {
+        backoff,
+        limits,
+        quota: None,
+        limiter: false,
+        long_poll: false,
+        max_retry_after: Duration::from_secs(60),
+        stagger: Duration::ZERO,
+    }
+}
+
+fn judged(class: Class) -> Judged<'static> {
+    Judged { outcome: &Outcome::Exited(1), class, server: None }
+}
+
+/// What can happen to a quota.
+#[derive(Debug, Clone, Copy)]
+enum Operation {
+    Pay(bool),
+    Refund,
+    Pass(Duration),
+}
+
+fn operations() -> impl Strategy<Value = Vec<Operation>> {
+    let one = prop_oneof![
+        any::<bool>().prop_map(Operation::Pay),
+        Just(Operation::Refund),
+        durations().prop_map(Operation::Pass),
+    ];
+    proptest::collection::vec(one, 0..100)
+}
+
 proptest! {
     // What fails is written below as an example, not into a file beside.
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
@@ -78,18 +112,19 @@ proptest! {
         throttled in proptest::collection::vec(any::<bool>(), 60),
     ) {
         let limits = Limits { max_attempts: NonZeroU64::new(most), deadline: Some(deadline), total_timeout: None };
-        let plan = SessionPlan { backoff: rule, limits, quota, stagger: Duration::ZERO };
+        let plan = SessionPlan { quota: quota.then(QuotaPlan::default), ..session_plan(rule, limits) };
         let mut session = Session::new(&plan, Session::seed_from(seed));
         let (mut elapsed, mut paid) = (Duration::ZERO, 0);
         for throttled in throttled {
             session.start_attempt();
             let class = if throttled { Class::Throttling } else { Class::Transient };
-            match session.decide(&Outcome::Exited(1), class, None, elapsed) {
+            match session.decide(judged(class), None, elapsed) {
                 Decision::Stop(reason) => {
                     let attempts_are_used_up = session.attempts() == most;
                     prop_assert_eq!(reason == StopReason::Attempts, attempts_are_used_up);
                     break;
                 }
+                Decision::StopAfter(..) => prop_assert!(false, "no long polling was asked for"),
                 Decision::Retry(retry) => {
                     prop_assert!(session.attempts() < most);
                     elapsed = elapsed.saturating_add(retry.delay.wait);
@@ -145,7 +180,7 @@ proptest! {
             std::iter::once(b"retryx".to_vec()).chain(words).map(OsString::from_vec).collect();
         let error = match parse(&words) {
             Ok(Invocation::Print(_)) => return Ok(()),
-            Ok(Invocation::Run { given, command }) => {
+            Ok(Invocation::Do { given, command, .. }) => {
                 prop_assert!(!command.is_empty());
                 prop_assert!(words.ends_with(&command));
                 match Plan::resolve(&given, command, String::new()) {
@@ -156,5 +191,97 @@ proptest! {
             Err(error) => error.0,
         };
         prop_assert!(!error.is_empty());
+    }
+
+    #[test]
+    fn a_quota_is_never_above_its_capacity_and_never_gives_what_was_not_there(
+        capacity in any::<u32>(), transient_cost in any::<u32>(), throttling_cost in 0u32..100, refill in 0u64..1_000_000_000_000,
+        operations in operations(),
+    ) {
+        let plan = QuotaPlan { capacity, transient_cost, throttling_cost, refill };
+        let mut quota = RetryQuota::full(plan);
+        for operation in operations {
+            let before = quota.tokens();
+            match operation {
+                Operation::Pay(throttled) => {
+                    let class = if throttled { Class::Throttling } else { Class::Transient };
+                    let paid = quota.pay(class);
+                    prop_assert_eq!(paid, before >= plan.cost(class));
+                    prop_assert_eq!(quota.tokens(), if paid { before - plan.cost(class) } else { before });
+                }
+                Operation::Refund => {
+                    quota.refund();
+                    prop_assert!(quota.tokens() >= before);
+                }
+                Operation::Pass(now) => {
+                    quota.refill(now);
+                    prop_assert!(quota.tokens() >= before);
+                }
+            }
+            prop_assert!(quota.tokens() <= capacity);
+        }
+    }
+
+    #[test]
+    fn a_limiter_never_passes_its_rate_and_survives_any_clock(
+        steps in proptest::collection::vec((durations(), any::<bool>(), any::<bool>()), 0..60),
+    ) {
+        let mut limiter = RateLimiter::new();
+        for (now, throttled, responds) in steps {
+            if responds {
+                limiter.update(now, throttled);
+                prop_assert!(limiter.fill_rate() >= 0.5 && limiter.fill_rate().is_finite());
+                prop_assert!(limiter.measured_rate().is_finite());
+            } else if let Err(wait) = limiter.take(now) {
+                // At the floor of half an attempt a second a token takes two seconds.
+                prop_assert!(!wait.is_zero() && wait <= Duration::from_secs(2), "{:?}", wait);
+                let then = now.saturating_add(wait).saturating_add(Duration::from_micros(1));
+                if then < Duration::from_secs(1 << 20) {
+                    prop_assert_eq!(limiter.clone().take(then), Ok(()));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_server_delay_only_lengthens_and_keeps_its_bounds(wanted in durations(), computed in durations(), u in 0.0..1.0f64) {
+        let aws = ServerDelay::Aws(wanted).join(computed, Some(u));
+        prop_assert!(aws >= computed && aws <= computed.saturating_add(Duration::from_secs(5)));
+        let after = ServerDelay::RetryAfter(wanted).join(computed, Some(u));
+        prop_assert!(after >= computed && after >= wanted);
+        prop_assert!(after <= wanted.max(computed).saturating_add(wanted / 10));
+    }
+
+    #[test]
+    fn any_header_is_a_delay_or_junk(value in "[ -~]{0,40}", now in 0u64..10_000_000_000) {
+        let now = std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(now);
+        let _ = server_delay::parse_retry_after(&value, None, now);
+        let _ = server_delay::parse_aws(&value);
+    }
+
+    #[test]
+    fn any_body_has_a_code_or_none(body in proptest::collection::vec(any::<u8>(), 0..200), json in "[\\[{}\\]\":,a-z_0-9]{0,60}") {
+        for body in [body, json.into_bytes()] {
+            let answer = response::Response { status: 500, headers: Vec::new(), body };
+            prop_assert_ne!(answer.error_code(), Some(String::new()));
+        }
+    }
+
+    #[test]
+    fn any_conditions_are_read_or_refused_and_print_back(
+        list in "((-?[0-9]{1,3}(-[0-9]{1,3})?|signal:(KILL|9|X)|timeout|http:[0-9]{3}|http:[0-9]xx|error:[A-Za-z.]{1,5}|(stdout|stderr|output|body):/[a-z,/ \\\\]{0,5}/i?|any|default| and |,)){0,5}",
+    ) {
+        if let Ok(terms) = matcher::parse(&list) {
+            for term in terms {
+                prop_assert_eq!(matcher::parse(&term.to_string()), Ok(vec![term]));
+            }
+        }
+    }
+
+    #[test]
+    fn any_text_is_an_aws_config_file_or_an_error(text in "[\\[\\]a-z =#;\n\t\r]{0,80}") {
+        if let Err(error) = retryx::config::aws::parse(&text) {
+            prop_assert!(error.line >= 1 && error.line <= text.split('\n').count());
+        }
     }
 }

@@ -14,21 +14,36 @@ use std::os::unix::ffi::OsStrExt;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
-use options::{Id, OPTIONS, Opt};
+use options::{Id, OPTIONS, Opt, Sub};
 
 /// Words that name a subcommand, now or later, where they stand first and not after `--`.
 pub const RESERVED: [&str; 10] =
     ["http", "plan", "explain", "quota", "simulate", "stats", "config", "schema", "translate", "help"];
+
+/// Where a setting comes from, the weakest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rank {
+    /// The shared AWS config file.
+    AwsFile,
+    /// `AWS_RETRY_MODE` or `AWS_MAX_ATTEMPTS`.
+    AwsVariable,
+    /// A `RETRYX_*` variable.
+    Variable,
+    /// The command line.
+    CommandLine,
+}
 
 /// An option with the value that was given to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Given {
     /// Which option.
     pub id: Id,
-    /// Its value; empty for a flag.
+    /// Its value; empty for a flag on the command line.
     pub value: OsString,
     /// Where it was given, as messages name it.
     pub place: String,
+    /// How much that counts.
+    pub rank: Rank,
 }
 
 /// What is asked for.
@@ -36,11 +51,13 @@ pub struct Given {
 pub enum Invocation {
     /// Text to print on standard output: help or version.
     Print(String),
-    /// A command to run, with the options in no particular order but that of repetition.
-    Run {
-        /// The options.
+    /// Something to do.
+    Do {
+        /// What.
+        sub: Sub,
+        /// The options, in the order of the table, equal ones in that of the words.
         given: Vec<Given>,
-        /// The command and its arguments; never empty.
+        /// The command and its arguments; never empty for a run.
         command: Vec<OsString>,
     },
 }
@@ -55,60 +72,74 @@ const COMMAND: &str = "command";
 
 /// Reads the words, the program's own name first.
 pub fn parse(words: &[OsString]) -> Result<Invocation, UsageError> {
-    let lean = OPTIONS.iter().filter(|option| words.iter().any(|word| option.is_named_in(word)));
-    let matches = match skeleton(lean).try_get_matches_from(words) {
-        Ok(matches) => matches,
-        // The whole definition knows what else might have been meant.
-        Err(_) => match full_command().try_get_matches_from(words) {
-            Ok(matches) => matches,
-            Err(error) => return Err(errors::usage_error(&error)),
-        },
+    let (given, command) = match lex(words, Sub::Run)? {
+        Lexed::Print(text) => return Ok(Invocation::Print(text)),
+        Lexed::Words(given, command) => (given, command),
     };
-    let given = given(&matches);
-    let has = |id| given.iter().any(|given| given.id == id);
-    if has(Id::Help) {
-        let short = matches_short_help(words);
-        let mut command = full_command();
-        let help = if short { command.render_help() } else { command.render_long_help() };
-        return Ok(Invocation::Print(help.to_string()));
+    let at = words.len() - command.len();
+    let explicit = at > 0 && words[at - 1].as_bytes() == b"--";
+    let name = command.first().and_then(|word| word.to_str()).filter(|_| !explicit);
+    if let Some(&(_, sub)) = Sub::NAMED.iter().find(|(known, _)| Some(*known) == name) {
+        return match lex(&words[at..], sub)? {
+            Lexed::Print(text) => Ok(Invocation::Print(text)),
+            Lexed::Words(more, command) => Ok(Invocation::Do { sub, given: [given, more].concat(), command }),
+        };
     }
-    if has(Id::Version) {
-        return Ok(Invocation::Print(format!("retryx {}\n", env!("CARGO_PKG_VERSION"))));
-    }
-    let command: Vec<OsString> = matches.get_many(COMMAND).into_iter().flatten().map(OsString::clone).collect();
-    let explicit = words.len().checked_sub(command.len() + 1).is_some_and(|before| words[before].as_bytes() == b"--");
-    match command.first().and_then(|word| word.to_str()) {
+    match name {
         None if command.is_empty() => Err(UsageError(
             "no command given; usage: retryx [OPTIONS] [--] COMMAND [ARG]... (see retryx --help)".into(),
         )),
-        Some("help") if !explicit => Ok(Invocation::Print(full_command().render_long_help().to_string())),
-        Some(word) if !explicit && RESERVED.contains(&word) => Err(UsageError(format!(
+        Some("help") => Ok(Invocation::Print(full_command(Sub::Run).render_long_help().to_string())),
+        Some(word) if RESERVED.contains(&word) => Err(UsageError(format!(
             "'{word}' is the name of a subcommand that this version does not have; to run a program of that name: \
              retryx -- {word} ..."
         ))),
-        _ => Ok(Invocation::Run { given, command }),
+        _ => Ok(Invocation::Do { sub: Sub::Run, given, command }),
     }
 }
 
-/// Whether help was asked for as `-h` only.
-fn matches_short_help(words: &[OsString]) -> bool {
-    !words.iter().any(|word| word == "--help")
+enum Lexed {
+    Print(String),
+    Words(Vec<Given>, Vec<OsString>),
 }
 
-fn given(matches: &ArgMatches) -> Vec<Given> {
+/// Takes the options of a run or subcommand off the front of the words, whose first is the
+/// name of the program or subcommand.
+fn lex(words: &[OsString], sub: Sub) -> Result<Lexed, UsageError> {
+    let lean = OPTIONS.iter().filter(|option| option.of(sub) && words.iter().any(|word| option.is_named_in(word)));
+    let matches = match skeleton(lean).try_get_matches_from(words) {
+        Ok(matches) => matches,
+        // The whole definition knows what else might have been meant.
+        Err(_) => full_command(sub).try_get_matches_from(words).map_err(|error| errors::usage_error(&error))?,
+    };
+    let given = given(&matches, sub);
+    let has = |id| given.iter().any(|given| given.id == id);
+    if has(Id::Help) {
+        let mut command = full_command(sub);
+        let long = words.iter().any(|word| word == "--help");
+        let help = if long { command.render_long_help() } else { command.render_help() };
+        return Ok(Lexed::Print(help.to_string()));
+    }
+    if has(Id::Version) {
+        return Ok(Lexed::Print(format!("retryx {}\n", env!("CARGO_PKG_VERSION"))));
+    }
+    let command = matches.get_many(COMMAND).into_iter().flatten().map(OsString::clone).collect();
+    Ok(Lexed::Words(given, command))
+}
+
+fn given(matches: &ArgMatches, sub: Sub) -> Vec<Given> {
     let mut given = Vec::new();
-    for option in &OPTIONS {
-        let place = || format!("--{}", option.long);
+    for option in OPTIONS.iter().filter(|option| option.of(sub)) {
+        let mut push = |value| {
+            let place = format!("--{}", option.long);
+            given.push(Given { id: option.id, value, place, rank: Rank::CommandLine });
+        };
         if option.value.is_some() {
             let values = matches.try_get_many::<OsString>(option.long).ok().flatten();
-            for value in values.into_iter().flatten() {
-                given.push(Given { id: option.id, value: value.clone(), place: place() });
-            }
+            values.into_iter().flatten().cloned().for_each(push);
         } else {
             let count = matches.try_get_one::<u8>(option.long).ok().flatten().map_or(0, |&n| n);
-            for _ in 0..count {
-                given.push(Given { id: option.id, value: OsString::new(), place: place() });
-            }
+            (0..count).for_each(|_| push(OsString::new()));
         }
     }
     given
@@ -133,11 +164,11 @@ fn argument(option: &Opt) -> Arg {
     }
 }
 
-/// The whole definition, with all its words: for help, errors, the manual and the
-/// completions.
-pub fn full_command() -> Command {
+/// The whole definition of a run or a subcommand, with all its words: for help, errors,
+/// the manual and the completions.
+pub fn full_command(sub: Sub) -> Command {
     let describe = |arg: Arg| {
-        let Some(option) = OPTIONS.iter().find(|option| arg.get_id() == option.long) else {
+        let Some(option) = OPTIONS.iter().find(|option| option.of(sub) && arg.get_id() == option.long) else {
             return arg.help("The command to run, and its arguments").hide(true);
         };
         let mut arg = arg.help(option.help).help_heading(option.heading);
@@ -153,14 +184,24 @@ pub fn full_command() -> Command {
         }
         arg
     };
-    skeleton(OPTIONS.iter())
+    let (usage, about) = match sub {
+        Sub::Run => (
+            "retryx [OPTIONS] [--] COMMAND [ARG]...\n       retryx [OPTIONS] plan | explain [OPTIONS]",
+            "Run a command, and repeat it under the retry policies that AWS and Google Cloud document",
+        ),
+        Sub::Plan => ("retryx plan [OPTIONS]", "Show the delays that a policy gives, without running anything"),
+        Sub::Explain => ("retryx explain [OPTIONS]", "Say what an outcome is taken for, and which rule says so"),
+    };
+    let command = skeleton(OPTIONS.iter().filter(|option| option.of(sub)))
         .mut_args(describe)
         .version(env!("CARGO_PKG_VERSION"))
-        .about("Run a command, and repeat it under the retry policies that AWS and Google Cloud document")
-        .long_about(manual::ABOUT)
-        .override_usage("retryx [OPTIONS] [--] COMMAND [ARG]...")
-        .after_help("A duration is in seconds or carries a unit: 300, 0.5, 250ms, 1h 30m. See --help for all words, and retryx(1).")
-        .after_long_help(manual::after_help())
+        .about(about)
+        .override_usage(usage)
+        .after_help("A duration is in seconds or carries a unit: 300, 0.5, 250ms, 1h 30m. See --help for all words, and retryx(1).");
+    match sub {
+        Sub::Run => command.long_about(manual::ABOUT).after_long_help(manual::after_help()),
+        Sub::Plan | Sub::Explain => command,
+    }
 }
 
 impl Opt {
@@ -189,7 +230,7 @@ mod tests {
 
     fn run(line: &[&str]) -> (Vec<(Id, String)>, Vec<String>) {
         match parse(&words(line)) {
-            Ok(Invocation::Run { given, command }) => (
+            Ok(Invocation::Do { given, command, .. }) => (
                 given.into_iter().map(|g| (g.id, g.value.into_string().unwrap())).collect(),
                 command.into_iter().map(|word| word.into_string().unwrap()).collect(),
             ),
@@ -242,7 +283,9 @@ mod tests {
 
     #[test]
     fn the_definition_is_sound() {
-        full_command().debug_assert();
+        for sub in [Sub::Run, Sub::Plan, Sub::Explain] {
+            full_command(sub).debug_assert();
+        }
         for option in &OPTIONS {
             assert!(!option.long.starts_with("run-"), "RETRYX_RUN_* are facts, not options");
         }

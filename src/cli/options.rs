@@ -5,7 +5,9 @@
 #[expect(missing_docs, reason = "the table says what each is")]
 pub enum Id {
     Mode,
+    Service,
     MaxAttempts,
+    Delays,
     BaseDelay,
     ThrottleBaseDelay,
     Factor,
@@ -14,6 +16,16 @@ pub enum Id {
     Jitter,
     Stagger,
     Seed,
+    RetryOn,
+    ThrottleOn,
+    FailOn,
+    SucceedOn,
+    Retry429,
+    QuotaCapacity,
+    QuotaCost,
+    QuotaRefill,
+    NoQuota,
+    LongPoll,
     Deadline,
     Timeout,
     TotalTimeout,
@@ -29,6 +41,40 @@ pub enum Id {
     Verbose,
     Help,
     Version,
+    PlanClass,
+    PlanFormat,
+    ExplainConfig,
+    Exit,
+    Signal,
+    TimedOut,
+    Program,
+    StdoutText,
+    StderrText,
+    Status,
+    Header,
+    Body,
+    ExplainFormat,
+}
+
+/// What the words ask for: a run, or a subcommand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sub {
+    /// Run a command.
+    Run,
+    /// `retryx plan`.
+    Plan,
+    /// `retryx explain`.
+    Explain,
+}
+
+impl Sub {
+    /// The subcommands of this version.
+    pub const NAMED: [(&'static str, Self); 2] = [("plan", Self::Plan), ("explain", Self::Explain)];
+
+    /// Its name; empty for a run.
+    pub fn name(self) -> &'static str {
+        Self::NAMED.iter().find_map(|(name, sub)| (*sub == self).then_some(*name)).unwrap_or_default()
+    }
 }
 
 /// One option, in the words that help, manual and completions share.
@@ -52,25 +98,57 @@ pub struct Opt {
     pub more: &'static str,
 }
 
+impl Opt {
+    /// Whether it may be given to a run or that subcommand. The options of a run may be
+    /// given to all, so that a command line can be planned and explained as it stands.
+    pub fn of(&self, sub: Sub) -> bool {
+        match self.heading {
+            PLAN => sub == Sub::Plan,
+            EXPLAIN => sub == Sub::Explain,
+            _ => true,
+        }
+    }
+
+    /// Whether a `RETRYX_*` variable sets it.
+    pub fn has_variable(&self) -> bool {
+        !matches!(self.id, Id::Help | Id::Version)
+    }
+}
+
 const POLICY: &str = "Policy";
+const CLASSES: &str = "Classes";
+const QUOTA: &str = "Quota";
+const PLAN: &str = "Plan";
+const EXPLAIN: &str = "Explain";
 const LIMITS: &str = "Limits";
 const COMMAND: &str = "Command";
 const REPORT: &str = "Report";
 
 /// Every option, in the order of the help.
-pub static OPTIONS: [Opt; 25] = [
+pub static OPTIONS: [Opt; 50] = [
     Opt {
         id: Id::Mode,
         long: "mode",
         short: None,
         value: Some("MODE"),
-        choices: &["standard", "aws", "google", "fixed", "linear", "exponential", "decorrelated"],
+        choices: &["standard", "aws", "adaptive", "legacy", "google", "fixed", "linear", "exponential", "decorrelated"],
         heading: POLICY,
         help: "The policy: delay formula, attempts and limits [default: standard]",
-        more: "standard (or aws) is the AWS SDKs' standard mode: u × min(20 s, 50 ms × 2^i), 3 attempts. google is \
+        more: "standard (or aws) is the AWS SDKs' standard mode: u × min(20 s, 50 ms × 2^i), 3 attempts; adaptive adds \
+               their rate limiter before every attempt; legacy is the AWS CLI's old u × 2^i s, 5 attempts. google is \
                min(2^i + f, 32) s with f in (0, 1], no limit on attempts, a deadline of 300 s. fixed, linear and \
                exponential start from 1 s with 3 attempts, a cap of 1 h for the last two, and full jitter for \
                exponential; decorrelated draws each delay between 1 s and 3 times the one before, up to 20 s",
+    },
+    Opt {
+        id: Id::Service,
+        long: "service",
+        short: None,
+        value: Some("NAME"),
+        choices: &["dynamodb"],
+        heading: POLICY,
+        help: "Apply the defaults that AWS documents for a service",
+        more: "dynamodb: 25 ms base and 4 attempts; in legacy mode 10 attempts and 50 ms doubling without jitter",
     },
     Opt {
         id: Id::MaxAttempts,
@@ -82,6 +160,16 @@ pub static OPTIONS: [Opt; 25] = [
         help: "Most runs of the command, the first included; 'unlimited' for no limit",
         more: "1 never retries; 0 is refused. Given, it lifts the retry quota of the standard mode (500 tokens, 14 a \
                retry), which by itself ends a run after 36 attempts",
+    },
+    Opt {
+        id: Id::Delays,
+        long: "delays",
+        short: None,
+        value: Some("LIST"),
+        choices: &[],
+        heading: POLICY,
+        help: "Spell the delays out, as in 1s,5s,30s; the last repeats",
+        more: "They are not jittered unless --jitter is given, and not cut unless --max-backoff is; how many attempts there are is still up to --max-attempts",
     },
     Opt {
         id: Id::BaseDelay,
@@ -163,6 +251,106 @@ pub static OPTIONS: [Opt; 25] = [
         heading: POLICY,
         help: "Draw the same random numbers each time",
         more: "",
+    },
+    Opt {
+        id: Id::RetryOn,
+        long: "retry-on",
+        short: None,
+        value: Some("LIST"),
+        choices: &[],
+        heading: CLASSES,
+        help: "Failures to retry; given, the list is the whole list",
+        more: "Conditions, separated by commas: 7, 100-110, signal:KILL, timeout, http:503, http:5xx, error:CODE, any, default, and both of A and B. What no condition names is permanent, except an attempt that a time limit ended; 'default' stands for what is retried anyway. Success is touched only by a condition that names 0",
+    },
+    Opt {
+        id: Id::ThrottleOn,
+        long: "throttle-on",
+        short: None,
+        value: Some("LIST"),
+        choices: &[],
+        heading: CLASSES,
+        help: "Failures that ask for rest: retried with the long base delay",
+        more: "",
+    },
+    Opt {
+        id: Id::FailOn,
+        long: "fail-on",
+        short: None,
+        value: Some("LIST"),
+        choices: &[],
+        heading: CLASSES,
+        help: "Failures never to retry; beats --throttle-on and --retry-on",
+        more: "",
+    },
+    Opt {
+        id: Id::SucceedOn,
+        long: "succeed-on",
+        short: None,
+        value: Some("LIST"),
+        choices: &[],
+        heading: CLASSES,
+        help: "Outcomes that are success; retryx exits 0",
+        more: "",
+    },
+    Opt {
+        id: Id::Retry429,
+        long: "retry-429",
+        short: None,
+        value: None,
+        choices: &[],
+        heading: CLASSES,
+        help: "Retry HTTP status 429 in google mode too",
+        more: "Google's guide leaves it open",
+    },
+    Opt {
+        id: Id::QuotaCapacity,
+        long: "quota-capacity",
+        short: None,
+        value: Some("N"),
+        choices: &[],
+        heading: QUOTA,
+        help: "Tokens that pay for retries [default: 500 in the modes that have a quota]",
+        more: "A retry costs 14 tokens, after throttling 5; a run that succeeds on a retry gets the cost of that one back. A quota option gives a quota to any mode, and keeps it where --max-attempts would lift it",
+    },
+    Opt {
+        id: Id::QuotaCost,
+        long: "quota-cost",
+        short: None,
+        value: Some("COST"),
+        choices: &[],
+        heading: QUOTA,
+        help: "Tokens a retry costs: N, or transient=N,throttling=N",
+        more: "",
+    },
+    Opt {
+        id: Id::QuotaRefill,
+        long: "quota-refill",
+        short: None,
+        value: Some("RATE"),
+        choices: &[],
+        heading: QUOTA,
+        help: "Tokens that come back each second [default: 0]",
+        more: "",
+    },
+    Opt {
+        id: Id::NoQuota,
+        long: "no-quota",
+        short: None,
+        value: None,
+        choices: &[],
+        heading: QUOTA,
+        help: "Retry without a quota",
+        more: "",
+    },
+    Opt {
+        id: Id::LongPoll,
+        long: "long-poll",
+        short: None,
+        value: None,
+        choices: &[],
+        heading: QUOTA,
+        help: "Wait also where the quota refuses the retry",
+        more: "For a caller that polls in a loop and would ask again at once",
     },
     Opt {
         id: Id::Deadline,
@@ -317,6 +505,136 @@ pub static OPTIONS: [Opt; 25] = [
         choices: &[],
         heading: REPORT,
         help: "Print the version",
+        more: "",
+    },
+    Opt {
+        id: Id::PlanClass,
+        long: "class",
+        short: None,
+        value: Some("CLASS"),
+        choices: &["transient", "throttling"],
+        heading: PLAN,
+        help: "The failures to plan for [default: transient]",
+        more: "",
+    },
+    Opt {
+        id: Id::PlanFormat,
+        long: "format",
+        short: None,
+        value: Some("FORMAT"),
+        choices: &["table", "json", "csv"],
+        heading: PLAN,
+        help: "How to print the plan [default: table]",
+        more: "",
+    },
+    Opt {
+        id: Id::ExplainConfig,
+        long: "explain-config",
+        short: None,
+        value: None,
+        choices: &[],
+        heading: PLAN,
+        help: "Print each setting with where it came from",
+        more: "",
+    },
+    Opt {
+        id: Id::Exit,
+        long: "exit",
+        short: None,
+        value: Some("CODE"),
+        choices: &[],
+        heading: EXPLAIN,
+        help: "The command exited with this code",
+        more: "",
+    },
+    Opt {
+        id: Id::Signal,
+        long: "signal",
+        short: None,
+        value: Some("SIGNAL"),
+        choices: &[],
+        heading: EXPLAIN,
+        help: "The command was killed by this signal",
+        more: "",
+    },
+    Opt {
+        id: Id::TimedOut,
+        long: "timed-out",
+        short: None,
+        value: None,
+        choices: &[],
+        heading: EXPLAIN,
+        help: "A time limit ended the attempt",
+        more: "",
+    },
+    Opt {
+        id: Id::Program,
+        long: "program",
+        short: None,
+        value: Some("NAME"),
+        choices: &[],
+        heading: EXPLAIN,
+        help: "The program that ran",
+        more: "aws: the AWS CLI, whose error line on standard error carries a code",
+    },
+    Opt {
+        id: Id::StdoutText,
+        long: "stdout-text",
+        short: None,
+        value: Some("TEXT"),
+        choices: &[],
+        heading: EXPLAIN,
+        help: "What it wrote to standard output",
+        more: "",
+    },
+    Opt {
+        id: Id::StderrText,
+        long: "stderr-text",
+        short: None,
+        value: Some("TEXT"),
+        choices: &[],
+        heading: EXPLAIN,
+        help: "What it wrote to standard error",
+        more: "",
+    },
+    Opt {
+        id: Id::Status,
+        long: "status",
+        short: None,
+        value: Some("N"),
+        choices: &[],
+        heading: EXPLAIN,
+        help: "A server answered with this status",
+        more: "",
+    },
+    Opt {
+        id: Id::Header,
+        long: "header",
+        short: None,
+        value: Some("HEADER"),
+        choices: &[],
+        heading: EXPLAIN,
+        help: "A header of the answer, as in 'Retry-After: 5'; can be repeated",
+        more: "",
+    },
+    Opt {
+        id: Id::Body,
+        long: "body",
+        short: None,
+        value: Some("TEXT"),
+        choices: &[],
+        heading: EXPLAIN,
+        help: "The body of the answer",
+        more: "",
+    },
+    Opt {
+        id: Id::ExplainFormat,
+        long: "format",
+        short: None,
+        value: Some("FORMAT"),
+        choices: &["text", "json"],
+        heading: EXPLAIN,
+        help: "How to print it [default: text]",
         more: "",
     },
 ];

@@ -1,20 +1,29 @@
-//! What the given options mean: typed, joined with the defaults of the mode, checked
-//! against each other, and made into one immutable [`Plan`].
+//! What the settings mean: taken from the command line, variables and AWS's own files,
+//! joined with the defaults of the mode, checked against each other, and made into one
+//! immutable [`Plan`].
 
+pub mod aws;
+pub mod env;
+mod explain;
+mod settings;
 mod values;
 
 use std::ffi::OsString;
 use std::num::NonZeroU64;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::cli::options::Id;
 use crate::cli::{Given, UsageError};
-use crate::policy::{Backoff, Formula, Jitter, Limits, Mode, SessionPlan, Signal};
+use crate::policy::{Backoff, Classifier, Formula, Jitter, Limits, Mode, QuotaPlan, SessionPlan, Signal};
 use crate::process::{Source, SupervisionPlan};
 use crate::report::text::Verbosity;
-use values::{MaxAttempts, code, duration, events, factor, limit, max_attempts, one_of, seed, signal};
+use crate::units::human;
+
+pub use explain::explain;
+use settings::Settings;
+pub use settings::gather;
 
 /// Where events go.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +39,8 @@ pub enum EventsTarget {
 pub struct Plan {
     /// The policy that was asked for.
     pub mode: Mode,
+    /// What an outcome is taken for.
+    pub classifier: Classifier,
     /// What is decided between attempts.
     pub session: SessionPlan,
     /// How attempts are run.
@@ -46,11 +57,12 @@ pub struct Plan {
     pub verbosity: Verbosity,
 }
 
-/// The numbers of a mode (design §2, reference §1.5 and §9).
+/// The numbers of a mode (design §2, reference §1.5, §5 and §9).
 struct Defaults {
     formula: Formula,
     jitter: Jitter,
     base: Duration,
+    throttling_base: Duration,
     cap: Duration,
     attempts: Option<NonZeroU64>,
     deadline: Option<Duration>,
@@ -59,115 +71,59 @@ struct Defaults {
 
 const SECOND: Duration = Duration::from_secs(1);
 const DOUBLING: Formula = Formula::Exponential { factor: 2.0 };
-const THREE: Option<NonZeroU64> = NonZeroU64::new(3);
 /// The time a process gets between the first signal and KILL (design §5).
 const KILL_AFTER: Duration = Duration::from_secs(10);
+/// The least that `Retry-After` may ask for where nothing else is said (design §7).
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
-fn defaults(mode: Mode) -> Defaults {
-    let simple = |formula, jitter, cap| Defaults {
+/// A service whose own defaults AWS documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Service {
+    /// `DynamoDB` and its streams (reference §1.8).
+    DynamoDb,
+}
+
+fn defaults(mode: Mode, service: Option<Service>) -> Defaults {
+    let simple = |formula, jitter, cap, attempts| Defaults {
         formula,
         jitter,
         base: SECOND,
+        throttling_base: SECOND,
         cap,
-        attempts: THREE,
+        attempts: NonZeroU64::new(attempts),
         deadline: None,
         quota: false,
     };
-    match mode {
-        Mode::Standard => {
-            Defaults { base: Duration::from_millis(50), quota: true, ..simple(DOUBLING, Jitter::Full, 20 * SECOND) }
+    let ms = Duration::from_millis;
+    match (mode, service) {
+        (Mode::Standard | Mode::Adaptive, service) => {
+            let (base, attempts) = if service.is_some() { (ms(25), 4) } else { (ms(50), 3) };
+            Defaults { base, quota: true, ..simple(DOUBLING, Jitter::Full, 20 * SECOND, attempts) }
         }
-        Mode::Google => {
-            Defaults { attempts: None, deadline: Some(300 * SECOND), ..simple(DOUBLING, Jitter::Fraction, 32 * SECOND) }
+        (Mode::Legacy, None) => simple(DOUBLING, Jitter::Full, Duration::MAX, 5),
+        (Mode::Legacy, Some(Service::DynamoDb)) => {
+            let base = ms(50);
+            Defaults { base, throttling_base: base, ..simple(DOUBLING, Jitter::None, Duration::MAX, 10) }
         }
-        Mode::Fixed => simple(Formula::Fixed, Jitter::None, Duration::MAX),
-        Mode::Linear => simple(Formula::Linear, Jitter::None, 3600 * SECOND),
-        Mode::Exponential => simple(DOUBLING, Jitter::Full, 3600 * SECOND),
-        Mode::Decorrelated => simple(Formula::Decorrelated, Jitter::None, 20 * SECOND),
-    }
-}
-
-/// The options as values, each as its last giving left it.
-#[derive(Default)]
-#[expect(clippy::struct_excessive_bools, reason = "one flag an option")]
-struct Values {
-    mode: Option<Mode>,
-    max_attempts: Option<MaxAttempts>,
-    base: Option<Duration>,
-    throttling_base: Option<Duration>,
-    factor: Option<f64>,
-    max_backoff: Option<Duration>,
-    min_delay: Option<Duration>,
-    jitter: Option<Jitter>,
-    stagger: Option<Duration>,
-    seed: Option<u64>,
-    deadline: Option<Duration>,
-    timeout: Option<Duration>,
-    total_timeout: Option<Duration>,
-    kill_after: Option<Duration>,
-    kill_signal: Option<Signal>,
-    stdin: Option<Source>,
-    shell: bool,
-    own_group: bool,
-    exit_code_on_failure: Option<u8>,
-    events: Option<EventsTarget>,
-    log_arguments: bool,
-    quiet: bool,
-    verbose: usize,
-}
-
-impl Values {
-    fn read(given: &[Given]) -> Result<Self, UsageError> {
-        let mut values = Self::default();
-        for option in given {
-            match option.id {
-                Id::Mode => values.mode = Some(one_of(option, &Mode::ALL)?),
-                Id::MaxAttempts => values.max_attempts = Some(max_attempts(option)?),
-                Id::BaseDelay => values.base = Some(duration(option)?),
-                Id::ThrottleBaseDelay => values.throttling_base = Some(duration(option)?),
-                Id::Factor => values.factor = Some(factor(option)?),
-                Id::MaxBackoff => values.max_backoff = Some(duration(option)?),
-                Id::MinDelay => values.min_delay = Some(duration(option)?),
-                Id::Jitter => values.jitter = Some(one_of(option, &Jitter::ALL)?),
-                Id::Stagger => values.stagger = Some(duration(option)?),
-                Id::Seed => values.seed = Some(seed(option)?),
-                Id::Deadline => values.deadline = Some(limit(option)?),
-                Id::Timeout => values.timeout = Some(limit(option)?),
-                Id::TotalTimeout => values.total_timeout = Some(limit(option)?),
-                Id::KillAfter => values.kill_after = Some(duration(option)?),
-                Id::KillSignal => values.kill_signal = Some(signal(option)?),
-                Id::Stdin => values.stdin = Some(values::stdin(option)?),
-                Id::Shell => values.shell = true,
-                Id::OwnGroup => values.own_group = true,
-                Id::ExitCodeOnFailure => values.exit_code_on_failure = Some(code(option)?),
-                Id::Events => values.events = Some(events(option)?),
-                Id::LogArguments => values.log_arguments = true,
-                Id::Quiet => values.quiet = true,
-                Id::Verbose => values.verbose += 1,
-                Id::Help | Id::Version => {}
-            }
+        (Mode::Google, _) => {
+            Defaults { deadline: Some(300 * SECOND), ..simple(DOUBLING, Jitter::Fraction, 32 * SECOND, 0) }
         }
-        Ok(values)
-    }
-
-    fn verbosity(&self) -> Result<Verbosity, UsageError> {
-        match (self.quiet, self.verbose) {
-            (true, 0) => Ok(Verbosity::Quiet),
-            (true, _) => Err(UsageError("--quiet and --verbose contradict each other: give one".into())),
-            (false, 0) => Ok(Verbosity::Normal),
-            (false, 1) => Ok(Verbosity::Verbose),
-            (false, _) => Ok(Verbosity::Everything),
-        }
+        (Mode::Fixed, _) => simple(Formula::Fixed, Jitter::None, Duration::MAX, 3),
+        (Mode::Linear, _) => simple(Formula::Linear, Jitter::None, 3600 * SECOND, 3),
+        (Mode::Exponential, _) => simple(DOUBLING, Jitter::Full, 3600 * SECOND, 3),
+        (Mode::Decorrelated, _) => simple(Formula::Decorrelated, Jitter::None, 20 * SECOND, 3),
     }
 }
 
 impl Plan {
-    /// Resolves what was given. `run_id` is the run's name in events and for the command.
+    /// Resolves what was given, weakest first. `run_id` is the run's name in events and for
+    /// the command.
     pub fn resolve(given: &[Given], command: Vec<OsString>, run_id: String) -> Result<Self, UsageError> {
-        let values = Values::read(given)?;
-        let mode = values.mode.unwrap_or(Mode::Standard);
-        let session = session_plan(&values, mode)?;
-        if values.shell && command.len() > 1 {
+        let settings = Settings::read(given)?;
+        let mode = settings.mode.unwrap_or(Mode::Standard);
+        let session = session_plan(&settings, mode)?;
+        let shell = settings.shell.unwrap_or(false);
+        if shell && command.len() > 1 {
             return Err(UsageError(format!(
                 "--shell takes the command as one string, but {} words were given: put them in quotes",
                 command.len()
@@ -176,14 +132,14 @@ impl Plan {
         let max_attempts = session.limits.max_attempts;
         let supervision = SupervisionPlan {
             command,
-            shell: values.shell,
-            own_group: values.own_group,
-            stdin: values.stdin.unwrap_or(Source::Auto),
-            timeout: values.timeout,
-            total_timeout: values.total_timeout,
-            kill_signal: values.kill_signal.unwrap_or(Signal::TERM),
-            kill_after: values.kill_after.unwrap_or(KILL_AFTER),
-            kill_after_term: values.kill_after.is_some(),
+            shell,
+            own_group: settings.own_group.unwrap_or(false),
+            stdin: settings.stdin.unwrap_or(Source::Auto),
+            timeout: settings.timeout,
+            total_timeout: settings.total_timeout,
+            kill_signal: settings.kill_signal.unwrap_or(Signal::TERM),
+            kill_after: settings.kill_after.unwrap_or(KILL_AFTER),
+            kill_after_term: settings.kill_after.is_some(),
             may_retry: max_attempts.is_none_or(|most| most.get() > 1),
             run_id,
             max_attempts: max_attempts.map_or_else(|| "unlimited".to_owned(), |most| most.to_string()),
@@ -192,12 +148,33 @@ impl Plan {
             mode,
             session,
             supervision,
-            seed: values.seed,
-            verbosity: values.verbosity()?,
-            events: values.events,
-            log_arguments: values.log_arguments,
-            exit_code_on_failure: values.exit_code_on_failure,
+            seed: settings.seed,
+            verbosity: settings.verbosity()?,
+            log_arguments: settings.log_arguments.unwrap_or(false),
+            exit_code_on_failure: settings.exit_code_on_failure,
+            classifier: Classifier {
+                succeed: settings.succeed_on,
+                fail: settings.fail_on,
+                throttle: settings.throttle_on,
+                retry: settings.retry_on,
+                mode,
+                retry_429: settings.retry_429.unwrap_or(false),
+            },
+            events: settings.events,
         })
+    }
+
+    /// Refuses what a run cannot do in this version.
+    pub fn check_for_a_run(&self) -> Result<(), UsageError> {
+        let rules = &self.classifier;
+        let mut all = [&rules.succeed, &rules.fail, &rules.throttle, &rules.retry].into_iter().flatten();
+        match all.find(|term| term.watches()) {
+            Some(term) => Err(UsageError(format!(
+                "'{term}' looks at what the command writes, which this version does only in retryx explain; \
+                 match exit codes and signals instead"
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// The program as messages name it.
@@ -208,163 +185,126 @@ impl Plan {
     }
 }
 
-fn session_plan(values: &Values, mode: Mode) -> Result<SessionPlan, UsageError> {
-    let defaults = defaults(mode);
-    if mode == Mode::Decorrelated && values.jitter.is_some() {
+/// Whether a command is the AWS CLI, whose own settings AWS's variables are.
+fn is_aws_cli(command: &[OsString]) -> bool {
+    command.first().is_some_and(|program| Path::new(program).file_name() == Some("aws".as_ref()))
+}
+
+fn formula(settings: &Settings, mode: Mode, default: Formula) -> Result<Formula, UsageError> {
+    if let Some(delays) = &settings.delays {
+        for (other, given) in [
+            ("--base-delay", settings.base.is_some()),
+            ("--throttle-base-delay", settings.throttling_base.is_some()),
+            ("--factor", settings.factor.is_some()),
+        ] {
+            if given {
+                return Err(UsageError(format!(
+                    "--delays spells the delays out, so {other} has nothing to act on; give one"
+                )));
+            }
+        }
+        return Ok(Formula::Schedule(delays.clone()));
+    }
+    match (default, settings.factor) {
+        (Formula::Exponential { .. }, Some(factor)) => Ok(Formula::Exponential { factor }),
+        (formula, None) => Ok(formula),
+        (_, Some(_)) => Err(UsageError(format!(
+            "--factor: the {} mode has no power to put it in; take --mode exponential, standard or google",
+            mode.as_str()
+        ))),
+    }
+}
+
+fn backoff(settings: &Settings, mode: Mode, defaults: &Defaults) -> Result<Backoff, UsageError> {
+    let formula = formula(settings, mode, defaults.formula.clone())?;
+    if formula == Formula::Decorrelated && settings.jitter.is_some() {
         return Err(UsageError(
             "--jitter: the decorrelated mode is random by its formula; leave --jitter out, or take --mode exponential"
                 .into(),
         ));
     }
-    let formula = match (defaults.formula, values.factor) {
-        (Formula::Exponential { .. }, Some(factor)) => Formula::Exponential { factor },
-        (formula, None) => formula,
-        (_, Some(_)) => {
-            return Err(UsageError(format!(
-                "--factor: the {} mode has no power to put it in; take --mode exponential, standard or google",
-                mode.as_str()
-            )));
-        }
-    };
-    let base = values.base.unwrap_or(defaults.base);
+    let spelled_out = settings.delays.is_some();
+    let base = settings.base.unwrap_or(defaults.base);
     // Where a mode has one base, it is the base of every failure.
-    let throttling_base = match (values.throttling_base, mode) {
+    let throttling_base = match (settings.throttling_base, mode) {
         (Some(base), _) => base,
-        (None, Mode::Standard) => SECOND,
+        (None, Mode::Standard | Mode::Adaptive) => defaults.throttling_base,
         (None, _) => base,
     };
-    let backoff = Backoff {
+    let rule = Backoff {
         formula,
-        jitter: values.jitter.unwrap_or(defaults.jitter),
+        jitter: settings.jitter.unwrap_or(if spelled_out { Jitter::None } else { defaults.jitter }),
         base,
         throttling_base,
-        cap: values.max_backoff.unwrap_or(defaults.cap),
-        floor: values.min_delay.unwrap_or(Duration::ZERO),
+        cap: settings.max_backoff.unwrap_or(if spelled_out { Duration::MAX } else { defaults.cap }),
+        floor: settings.min_delay.unwrap_or(Duration::ZERO),
     };
-    if backoff.floor > backoff.cap {
+    if rule.floor > rule.cap {
         return Err(UsageError(format!(
             "--min-delay: {} is above the longest delay, {}; lower it or raise --max-backoff",
-            crate::units::human(backoff.floor),
-            crate::units::human(backoff.cap)
+            human(rule.floor),
+            human(rule.cap)
         )));
     }
+    Ok(rule)
+}
+
+/// The run's own quota. A bucket that one run uses protects nobody, so a number of
+/// attempts given by the user goes before it, unless a quota option is given too.
+fn quota(settings: &Settings, by_default: bool) -> Option<QuotaPlan> {
+    let asked = settings.quota_capacity.is_some() || settings.quota_cost.is_some() || settings.quota_refill.is_some();
+    let own_attempts = settings.by_user(Id::MaxAttempts);
+    if settings.no_quota.unwrap_or(false) || !(asked || (by_default && !own_attempts)) {
+        return None;
+    }
+    let defaults = QuotaPlan::default();
+    let (transient_cost, throttling_cost) =
+        settings.quota_cost.map_or((None, None), |cost| (cost.transient, cost.throttling));
+    Some(QuotaPlan {
+        capacity: settings.quota_capacity.unwrap_or(defaults.capacity),
+        transient_cost: transient_cost.unwrap_or(defaults.transient_cost),
+        throttling_cost: throttling_cost.unwrap_or(defaults.throttling_cost),
+        refill: settings.quota_refill.unwrap_or(defaults.refill),
+    })
+}
+
+fn session_plan(settings: &Settings, mode: Mode) -> Result<SessionPlan, UsageError> {
+    if settings.service.is_some() && !mode.is_aws() {
+        return Err(UsageError(format!(
+            "--service: AWS documents its services' defaults for the modes standard, adaptive and legacy, not {}; leave it out",
+            mode.as_str()
+        )));
+    }
+    let defaults = defaults(mode, settings.service);
+    let backoff = backoff(settings, mode, &defaults)?;
     let limits = Limits {
-        max_attempts: values.max_attempts.map_or(defaults.attempts, |MaxAttempts(most)| most),
-        deadline: values.deadline.or(defaults.deadline),
-        total_timeout: values.total_timeout,
+        max_attempts: settings.max_attempts.map_or(defaults.attempts, |most| most.0),
+        deadline: settings.deadline.or(defaults.deadline),
+        total_timeout: settings.total_timeout,
     };
-    let stagger = values.stagger.unwrap_or(Duration::ZERO);
+    let stagger = settings.stagger.unwrap_or(Duration::ZERO);
     for (name, limit) in [("--deadline", limits.deadline), ("--total-timeout", limits.total_timeout)] {
         if let Some(limit) = limit
             && stagger >= limit
         {
             return Err(UsageError(format!(
                 "--stagger: a wait of up to {} can pass {name} {} before the first attempt; lower it",
-                crate::units::human(stagger),
-                crate::units::human(limit)
+                human(stagger),
+                human(limit)
             )));
         }
     }
-    // A bucket that one run uses protects nobody: a number of attempts given by the user
-    // goes before it.
-    let quota = defaults.quota && values.max_attempts.is_none();
-    Ok(SessionPlan { backoff, limits, quota, stagger })
+    let max_retry_after = if backoff.cap == Duration::MAX { MAX_RETRY_AFTER } else { backoff.cap.max(MAX_RETRY_AFTER) };
+    Ok(SessionPlan {
+        quota: quota(settings, defaults.quota),
+        limiter: mode == Mode::Adaptive,
+        long_poll: settings.long_poll.unwrap_or(false),
+        backoff,
+        limits,
+        max_retry_after,
+        stagger,
+    })
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cli::{Invocation, parse};
-
-    fn plan(line: &str) -> Result<Plan, String> {
-        let words: Vec<OsString> =
-            std::iter::once("retryx").chain(line.split_whitespace()).map(OsString::from).collect();
-        match parse(&words).map_err(|error| error.0)? {
-            Invocation::Run { given, command } => {
-                Plan::resolve(&given, command, String::new()).map_err(|error| error.0)
-            }
-            Invocation::Print(text) => panic!("{text}"),
-        }
-    }
-
-    #[test]
-    fn the_modes_have_their_documented_numbers() {
-        let standard = plan("true").unwrap();
-        assert_eq!(standard, plan("--mode standard true").unwrap());
-        assert_eq!(standard, plan("--mode aws true").unwrap());
-        assert_eq!(standard.session.backoff.base, Duration::from_millis(50));
-        assert_eq!(standard.session.backoff.throttling_base, SECOND);
-        assert_eq!(standard.session.backoff.cap, 20 * SECOND);
-        assert_eq!(standard.session.limits.max_attempts, THREE);
-        assert_eq!(standard.session.limits.deadline, None);
-        assert!(standard.session.quota);
-        let google = plan("--mode google true").unwrap();
-        assert_eq!(google.session.backoff.base, SECOND);
-        assert_eq!(google.session.backoff.cap, 32 * SECOND);
-        assert_eq!(google.session.backoff.jitter, Jitter::Fraction);
-        assert_eq!(google.session.limits.max_attempts, None);
-        assert_eq!(google.session.limits.deadline, Some(300 * SECOND));
-        assert!(!google.session.quota);
-    }
-
-    #[test]
-    fn a_number_of_attempts_lifts_the_private_quota() {
-        assert!(!plan("-n 100 true").unwrap().session.quota);
-        assert!(!plan("-n unlimited true").unwrap().session.quota);
-    }
-
-    #[test]
-    fn a_wrong_value_is_named_with_its_place_and_the_remedy() {
-        for (line, parts) in [
-            ("-n 0 x", &["--max-attempts", "'0'", "unlimited"][..]),
-            ("-n -1 x", &["--max-attempts", "'-1'"]),
-            ("-n 1.5 x", &["--max-attempts", "'1.5'"]),
-            ("-n three x", &["--max-attempts", "'three'"]),
-            ("--timeout 0 x", &["--timeout", "leave it out"]),
-            ("--deadline 0s x", &["--deadline", "leave it out"]),
-            ("--total-timeout 0 x", &["--total-timeout", "leave it out"]),
-            ("--timeout -5 x", &["--timeout", "'-5'", "250ms"]),
-            ("--timeout 5x x", &["--timeout", "'5x'", "250ms"]),
-            ("--base-delay nan x", &["--base-delay", "'nan'"]),
-            ("--base-delay= x", &["--base-delay", "''"]),
-            ("--factor 0.5 x", &["--factor", "'0.5'", "1"]),
-            ("--factor inf x", &["--factor", "'inf'"]),
-            ("--mode amazon x", &["--mode", "'amazon'", "standard"]),
-            ("--jitter some x", &["--jitter", "'some'", "full"]),
-            ("--kill-signal NOPE x", &["--kill-signal", "'NOPE'", "TERM"]),
-            ("--seed -1 x", &["--seed", "'-1'"]),
-            ("--exit-code-on-failure 256 x", &["--exit-code-on-failure", "'256'", "255"]),
-            ("--min-delay 30s x", &["--min-delay", "--max-backoff"]),
-            ("--stagger 5 --deadline 5 x", &["--stagger", "--deadline"]),
-            ("--mode google --stagger 5m x", &["--stagger", "--deadline"]),
-            ("--mode fixed --factor 2 x", &["--factor", "fixed"]),
-            ("--mode decorrelated --jitter none x", &["--jitter", "decorrelated"]),
-            ("--events fd:x y", &["--events", "'fd:x'"]),
-            ("-q -v x", &["--quiet", "--verbose"]),
-            ("--shell echo hi", &["--shell", "quotes"]),
-            ("--stdin replay x", &["--stdin", "'replay'"]),
-        ] {
-            let error = plan(line).unwrap_err();
-            for part in parts {
-                assert!(error.contains(part), "{line}: {error}");
-            }
-        }
-    }
-
-    #[test]
-    fn huge_numbers_are_endless() {
-        let most = plan("-n 18446744073709551616 true").unwrap().session.limits.max_attempts;
-        assert_eq!(most, NonZeroU64::new(u64::MAX));
-        for duration in ["18446744073709551615s", "99999999999h", "1000000y"] {
-            let line = format!(
-                "--timeout {duration} --deadline {duration} --base-delay {duration} --max-backoff {duration} true"
-            );
-            assert!(plan(&line).is_ok(), "{duration}");
-        }
-    }
-
-    #[test]
-    fn the_last_giving_of_an_option_counts() {
-        assert_eq!(plan("--timeout 1 --timeout 2 true").unwrap().supervision.timeout, Some(2 * SECOND));
-    }
-}
+mod tests;

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use super::EventsTarget;
 use crate::cli::{Given, UsageError};
-use crate::policy::Signal;
+use crate::policy::matcher::{self, Term};
+use crate::policy::{NANO, Signal};
 use crate::process::Source;
 use crate::units::{DURATION_FORMS, parse_duration};
 
@@ -112,4 +113,79 @@ pub(super) fn events(given: &Given) -> Result<EventsTarget, UsageError> {
             .map(EventsTarget::Descriptor)
             .ok_or_else(|| wrong(given, &format!("is no descriptor; {forms}"))),
     }
+}
+
+/// A flag: given on the command line, or by a variable that says yes or no.
+pub(super) fn flag(given: &Given) -> Result<bool, UsageError> {
+    match text(given) {
+        "" | "1" | "true" | "yes" | "on" => Ok(true),
+        "0" | "false" | "no" | "off" => Ok(false),
+        _ => Err(wrong(given, "is neither yes nor no; valid are 1, true, yes, on, 0, false, no and off")),
+    }
+}
+
+/// How much one giving of `--verbose` adds; a variable gives a number.
+pub(super) fn verbosity(given: &Given) -> Result<u64, UsageError> {
+    if given.value.is_empty() {
+        return Ok(1);
+    }
+    let level = whole(text(given)).filter(|level| *level <= 2);
+    level.ok_or_else(|| wrong(given, "is not a level; valid are 0, 1 and 2"))
+}
+
+/// A schedule: durations, separated by commas.
+pub(super) fn delays(given: &Given) -> Result<Vec<Duration>, UsageError> {
+    let list: Option<Vec<_>> = text(given).split(',').map(|delay| parse_duration(delay.trim())).collect();
+    list.ok_or_else(|| {
+        wrong(given, &format!("is not a list of durations, as in 1s,5s,30s; valid are {DURATION_FORMS}"))
+    })
+}
+
+/// Conditions.
+pub(super) fn terms(given: &Given) -> Result<Vec<Term>, UsageError> {
+    matcher::parse(text(given)).map_err(|problem| UsageError(format!("{}: {problem}", given.place)))
+}
+
+/// The size of a quota.
+pub(super) fn quota_capacity(given: &Given) -> Result<u32, UsageError> {
+    let number = whole(text(given)).and_then(|number| u32::try_from(number).ok());
+    number.ok_or_else(|| wrong(given, "is not a number of tokens; valid is a whole number from 0 to 4294967295"))
+}
+
+/// What `--quota-cost` says.
+#[derive(Clone, Copy)]
+pub(super) struct QuotaCost {
+    /// Tokens after a transient failure.
+    pub(super) transient: Option<u32>,
+    /// Tokens after a throttling failure.
+    pub(super) throttling: Option<u32>,
+}
+
+/// The price of a retry.
+pub(super) fn quota_cost(given: &Given) -> Result<QuotaCost, UsageError> {
+    let problem = || wrong(given, "is not a price in tokens; valid are 5 and transient=14,throttling=5");
+    let number = |text: &str| whole(text).and_then(|number| u32::try_from(number).ok()).ok_or_else(problem);
+    if let Ok(cost) = number(text(given)) {
+        return Ok(QuotaCost { transient: Some(cost), throttling: Some(cost) });
+    }
+    let mut cost = QuotaCost { transient: None, throttling: None };
+    for part in text(given).split(',') {
+        match part.split_once('=') {
+            Some(("transient", tokens)) => cost.transient = Some(number(tokens)?),
+            Some(("throttling", tokens)) => cost.throttling = Some(number(tokens)?),
+            _ => return Err(problem()),
+        }
+    }
+    Ok(cost)
+}
+
+/// Billionths of a token a second.
+pub(super) fn rate(given: &Given) -> Result<u64, UsageError> {
+    // A rate reads as a number of seconds does: a plain decimal.
+    let plain = text(given).bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let number = parse_duration(text(given)).filter(|_| plain);
+    let nanos = number.map(|number| u64::try_from(number.as_nanos()).unwrap_or(u64::MAX));
+    nanos.filter(|nanos| *nanos <= NANO * NANO / 1000).ok_or_else(|| {
+        wrong(given, "is not a rate in tokens a second; valid is a plain number up to a million, such as 0.5")
+    })
 }

@@ -12,6 +12,10 @@ use super::Class;
 pub enum Mode {
     /// The AWS SDKs' standard mode (reference §1).
     Standard,
+    /// Standard with the client rate limiter before every attempt (reference §4).
+    Adaptive,
+    /// The AWS CLI's old mode (reference §5).
+    Legacy,
     /// Google Cloud's truncated exponential backoff (reference §9).
     Google,
     /// The same delay every time.
@@ -26,9 +30,11 @@ pub enum Mode {
 
 impl Mode {
     /// All modes, by the name that `--mode` takes.
-    pub const ALL: [(&'static str, Self); 7] = [
+    pub const ALL: [(&'static str, Self); 9] = [
         ("standard", Self::Standard),
         ("aws", Self::Standard),
+        ("adaptive", Self::Adaptive),
+        ("legacy", Self::Legacy),
         ("google", Self::Google),
         ("fixed", Self::Fixed),
         ("linear", Self::Linear),
@@ -36,10 +42,17 @@ impl Mode {
         ("decorrelated", Self::Decorrelated),
     ];
 
+    /// Whether AWS documents this mode, so that its settings apply.
+    pub fn is_aws(self) -> bool {
+        matches!(self, Self::Standard | Self::Adaptive | Self::Legacy)
+    }
+
     /// The name shown in events and messages.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Standard => "standard",
+            Self::Adaptive => "adaptive",
+            Self::Legacy => "legacy",
             Self::Google => "google",
             Self::Fixed => "fixed",
             Self::Linear => "linear",
@@ -50,7 +63,7 @@ impl Mode {
 }
 
 /// How the delay grows with the number of the retry i = 0, 1, …
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Formula {
     /// base
     Fixed,
@@ -63,6 +76,8 @@ pub enum Formula {
     },
     /// uniform(base, 3 × previous)
     Decorrelated,
+    /// These delays in turn; the last repeats. Never empty.
+    Schedule(Vec<Duration>),
 }
 
 /// How randomness enters; u is uniform in [0, 1), drawn afresh for each delay d.
@@ -128,6 +143,32 @@ pub struct Delay {
     pub exponent: u64,
     /// The random number that entered, in [0, 1); `None` where nothing was drawn.
     pub drawn: Option<f64>,
+    /// What set its length.
+    pub source: DelaySource,
+    /// What the server asked for, if it did.
+    pub server: Option<Duration>,
+}
+
+/// What set the length of a delay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DelaySource {
+    /// The formula.
+    Backoff,
+    /// A header of the answer.
+    Server,
+    /// The rate limiter, which had no token yet when the formula's delay was over.
+    Limiter,
+}
+
+impl DelaySource {
+    /// The word used in events and messages.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Backoff => "backoff",
+            Self::Server => "server",
+            Self::Limiter => "limiter",
+        }
+    }
 }
 
 const NANOS_PER_SECOND: f64 = 1e9;
@@ -146,18 +187,46 @@ impl Backoff {
         } else {
             self.spread(self.grown(nanos(base), i), cap, random)
         };
-        Delay { wait: whole_micros(delay).min(self.cap).max(self.floor), base, exponent: i, drawn }
+        let wait = self.held(whole_micros(delay));
+        Delay { wait, base, exponent: i, drawn, source: DelaySource::Backoff, server: None }
     }
 
     /// The formula's value in nanoseconds, without cap and jitter.
     fn grown(&self, base: f64, i: u64) -> f64 {
-        match self.formula {
+        match &self.formula {
             Formula::Fixed | Formula::Decorrelated => base,
+            Formula::Schedule(delays) => {
+                let index = usize::try_from(i).unwrap_or(usize::MAX).min(delays.len().saturating_sub(1));
+                delays.get(index).map_or(0.0, |delay| nanos(*delay))
+            }
             Formula::Linear => base * (to_f64(i) + 1.0),
             // A zero base stays zero; 0 × ∞ would not be a number.
             Formula::Exponential { .. } if base == 0.0 => 0.0,
             Formula::Exponential { factor } => base * factor.powi(i32::try_from(i).unwrap_or(i32::MAX)),
         }
+    }
+
+    /// The formula's value before retry `i`, without cap, jitter and floor.
+    pub fn without_cap(&self, i: u64, class: Class) -> Duration {
+        let base = if class == Class::Throttling { self.throttling_base } else { self.base };
+        whole_micros(self.grown(nanos(base), i))
+    }
+
+    /// The bounds between which the jitter draws evenly before retry `i`, cap and floor not
+    /// yet held where they come after the jitter.
+    pub fn range(&self, i: u64, class: Class) -> (Duration, Duration) {
+        let capped = self.without_cap(i, class).min(self.cap);
+        match self.jitter {
+            Jitter::Full => (Duration::ZERO, capped),
+            Jitter::Equal => (capped / 2, capped),
+            Jitter::Fraction => (capped, capped.saturating_add(Duration::from_secs(1))),
+            Jitter::None => (capped, capped),
+        }
+    }
+
+    /// A delay held within cap and floor.
+    pub fn held(&self, delay: Duration) -> Duration {
+        delay.min(self.cap).max(self.floor)
     }
 
     fn spread(&self, delay: f64, cap: f64, random: &mut impl Rng) -> (f64, Option<f64>) {
@@ -275,10 +344,10 @@ mod tests {
         ];
         let mut random = ChaCha8Rng::seed_from_u64(3);
         for jitter in kinds {
-            for formula in formulas {
+            for formula in &formulas {
                 for base in [Duration::ZERO, Duration::from_nanos(1), Duration::from_secs(1), Duration::MAX] {
                     for cap in [Duration::ZERO, Duration::from_secs(1), Duration::MAX] {
-                        let rule = Backoff { base, cap, ..backoff(formula, jitter, 0, 0) };
+                        let rule = Backoff { base, cap, ..backoff(formula.clone(), jitter, 0, 0) };
                         for i in [0, 1, 31, 64, 1023, 1 << 40, u64::MAX] {
                             let wait = rule.delay(i, Class::Transient, Some(Duration::MAX), &mut random).wait;
                             assert!(wait <= cap, "{rule:?} at {i}: {wait:?}");

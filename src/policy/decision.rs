@@ -41,6 +41,11 @@ pub enum StopReason {
     TotalTimeout,
     /// The retry quota does not pay for another attempt.
     Quota,
+    /// The server asked for a longer wait than the limits allow.
+    ServerDelay {
+        /// What it asked for.
+        wanted: Duration,
+    },
     /// See [`Obstacle::StdinConsumed`].
     StdinConsumed,
     /// See [`Obstacle::ReaderGone`].
@@ -66,6 +71,7 @@ impl StopReason {
             Self::Deadline { .. } => "deadline",
             Self::TotalTimeout => "total_timeout",
             Self::Quota => "quota",
+            Self::ServerDelay { .. } => "server_delay",
             Self::StdinConsumed => "stdin_consumed",
             Self::ReaderGone => "reader_gone",
             Self::Unkillable { .. } => "unkillable",
@@ -103,4 +109,7 @@ pub enum Decision {
     Retry(Retry),
     /// End the run.
     Stop(StopReason),
+    /// Wait, then end the run: the quota refused a retry of a long-polling operation,
+    /// whose caller would otherwise ask again at once (reference §1.8).
+    StopAfter(Delay, StopReason),
 }

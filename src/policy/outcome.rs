@@ -36,6 +36,8 @@ pub enum Outcome {
     Signaled(Signal),
     /// A time limit ended the attempt, whatever the dying command returned.
     TimedOut(TimeLimit),
+    /// A server answered with this status.
+    Responded(u16),
     /// The command was never started.
     NotStarted {
         /// The kind of obstacle.

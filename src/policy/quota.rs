@@ -1,5 +1,7 @@
 //! The retry quota of the AWS SDKs: a token bucket that pays for retries.
 
+use std::time::Duration;
+
 use super::Class;
 
 /// Capacity and start level (reference §1.7).
@@ -11,41 +13,87 @@ pub const THROTTLING_COST: u32 = 5;
 /// What a first attempt that succeeds gives back (reference §1.7).
 pub const FIRST_SUCCESS_REFUND: u32 = 1;
 
+/// Tokens are counted in billionths, so that no fraction of a refill is lost.
+pub const NANO: u64 = 1_000_000_000;
+
+/// The numbers of a quota.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QuotaPlan {
+    /// The most tokens, and the level at the start.
+    pub capacity: u32,
+    /// Price of a retry after a transient failure.
+    pub transient_cost: u32,
+    /// Price of a retry after a throttling failure.
+    pub throttling_cost: u32,
+    /// Billionths of a token that come back each second by themselves; AWS has none.
+    pub refill: u64,
+}
+
+impl Default for QuotaPlan {
+    fn default() -> Self {
+        Self { capacity: CAPACITY, transient_cost: TRANSIENT_COST, throttling_cost: THROTTLING_COST, refill: 0 }
+    }
+}
+
+impl QuotaPlan {
+    /// What a retry after a failure of this class costs, in tokens.
+    pub fn cost(&self, class: Class) -> u32 {
+        if class == Class::Throttling { self.throttling_cost } else { self.transient_cost }
+    }
+}
+
 /// A token bucket: a retry is paid before it is made, a success gives back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetryQuota {
-    tokens: u32,
+    plan: QuotaPlan,
+    /// Billionths of tokens.
+    level: u64,
+    /// Billionths of billionths that a refill left over.
+    remainder: u64,
+    updated: Duration,
     last_cost: Option<u32>,
 }
 
-impl Default for RetryQuota {
-    fn default() -> Self {
-        Self { tokens: CAPACITY, last_cost: None }
-    }
-}
-
 impl RetryQuota {
-    /// Tokens left.
-    pub fn tokens(&self) -> u32 {
-        self.tokens
+    /// A full bucket at time zero.
+    pub fn full(plan: QuotaPlan) -> Self {
+        Self::with_tokens(plan, plan.capacity)
     }
 
-    /// What a retry after a failure of this class costs, in tokens.
-    pub fn cost(class: Class) -> u32 {
-        if class == Class::Throttling { THROTTLING_COST } else { TRANSIENT_COST }
+    /// A bucket with so many tokens, at most its capacity, at time zero.
+    pub fn with_tokens(plan: QuotaPlan, tokens: u32) -> Self {
+        let level = u64::from(tokens.min(plan.capacity)) * NANO;
+        Self { plan, level, remainder: 0, updated: Duration::ZERO, last_cost: None }
+    }
+
+    /// Whole tokens left.
+    pub fn tokens(&self) -> u32 {
+        u32::try_from(self.level / NANO).unwrap_or(u32::MAX)
+    }
+
+    /// Lets time pass up to `now`; a clock that went back adds nothing.
+    pub fn refill(&mut self, now: Duration) {
+        let nanos = now.saturating_sub(self.updated).as_nanos();
+        self.updated = self.updated.max(now);
+        let gained = nanos.saturating_mul(self.plan.refill.into()).saturating_add(self.remainder.into());
+        let full = u64::from(self.plan.capacity) * NANO;
+        let whole = u64::try_from(gained / u128::from(NANO)).unwrap_or(u64::MAX);
+        let level = self.level.saturating_add(whole);
+        self.remainder = if level >= full { 0 } else { u64::try_from(gained % u128::from(NANO)).unwrap_or(0) };
+        self.level = level.min(full);
     }
 
     /// Whether a retry after a failure of this class can be paid.
     pub fn affords(&self, class: Class) -> bool {
-        self.tokens >= Self::cost(class)
+        self.level >= u64::from(self.plan.cost(class)) * NANO
     }
 
     /// Pays for a retry; false, and nothing taken, when the tokens do not reach.
     pub fn pay(&mut self, class: Class) -> bool {
-        let cost = Self::cost(class);
-        match self.tokens.checked_sub(cost) {
+        let cost = self.plan.cost(class);
+        match self.level.checked_sub(u64::from(cost) * NANO) {
             Some(left) => {
-                self.tokens = left;
+                self.level = left;
                 self.last_cost = Some(cost);
                 true
             }
@@ -57,7 +105,8 @@ impl RetryQuota {
     /// first attempt succeeded; never above the capacity.
     pub fn refund(&mut self) {
         let back = self.last_cost.take().unwrap_or(FIRST_SUCCESS_REFUND);
-        self.tokens = self.tokens.saturating_add(back).min(CAPACITY);
+        let full = u64::from(self.plan.capacity) * NANO;
+        self.level = self.level.saturating_add(u64::from(back) * NANO).min(full);
     }
 }
 
@@ -66,18 +115,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_transient_retries_and_a_success_cost_fourteen_net() {
-        let mut quota = RetryQuota::default();
-        assert!(quota.pay(Class::Transient));
-        assert!(quota.pay(Class::Transient));
-        quota.refund();
-        assert_eq!(quota.tokens(), 486);
-    }
-
-    #[test]
     fn a_full_bucket_pays_for_35_transient_or_100_throttling_retries() {
         for (class, retries, left) in [(Class::Transient, 35, 10), (Class::Throttling, 100, 0)] {
-            let mut quota = RetryQuota::default();
+            let mut quota = RetryQuota::full(QuotaPlan::default());
             for _ in 0..retries {
                 assert!(quota.pay(class));
             }
@@ -88,9 +128,20 @@ mod tests {
     }
 
     #[test]
-    fn a_refund_never_passes_the_capacity() {
-        let mut quota = RetryQuota::default();
+    fn a_refill_loses_no_fraction_and_stops_at_the_capacity() {
+        let third = QuotaPlan { capacity: 10, refill: NANO / 3, ..QuotaPlan::default() };
+        let mut quota = RetryQuota::with_tokens(third, 0);
+        for tick in 1..=9_000 {
+            quota.refill(Duration::from_millis(tick));
+        }
+        assert_eq!(quota.level, 9 * (NANO / 3));
+        // The clock goes back, and on from there: no token for the same time twice.
+        quota.refill(Duration::ZERO);
+        quota.refill(Duration::from_secs(9));
+        assert_eq!(quota.level, 9 * (NANO / 3));
+        quota.refill(Duration::MAX);
+        assert_eq!(quota.tokens(), 10);
         quota.refund();
-        assert_eq!(quota.tokens(), CAPACITY);
+        assert_eq!(quota.tokens(), 10);
     }
 }

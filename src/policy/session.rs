@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
-use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
+use rand::{RngExt, SeedableRng};
 
 use super::limits::Passed;
-use super::{Backoff, Class, Decision, Limits, Obstacle, Outcome, Retry, RetryQuota, StopReason, TimeLimit};
+use super::{
+    Backoff, Class, Decision, Delay, DelaySource, Jitter, Limits, Obstacle, Outcome, QuotaPlan, RateLimiter, Retry,
+    RetryQuota, ServerDelay, StopReason, TimeLimit,
+};
 
 /// What a session decides by; immutable for a run.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,8 +18,14 @@ pub struct SessionPlan {
     pub backoff: Backoff,
     /// The run's limits.
     pub limits: Limits,
-    /// Whether the run has a retry quota of its own.
-    pub quota: bool,
+    /// The run's own retry quota, if it has one.
+    pub quota: Option<QuotaPlan>,
+    /// Whether a rate limiter paces attempts.
+    pub limiter: bool,
+    /// Whether the delay is waited also where the quota refuses the retry.
+    pub long_poll: bool,
+    /// The longest `Retry-After` that is waited for.
+    pub max_retry_after: Duration,
     /// The longest random wait before the first attempt; zero is none.
     pub stagger: Duration,
 }
@@ -29,6 +38,7 @@ pub struct Session<'a> {
     seed: Seed,
     random: Option<ChaCha8Rng>,
     quota: Option<RetryQuota>,
+    limiter: Option<RateLimiter>,
     attempts: u64,
     previous: Option<Duration>,
 }
@@ -36,15 +46,40 @@ pub struct Session<'a> {
 /// The seed of a run's random numbers: 256 bits, of which `--seed` gives 64.
 pub type Seed = [u8; 32];
 
-/// Retries draw from the first stream of the seed, the stagger from another, so that
-/// adding `--stagger` leaves the schedule as it was.
+/// Retries draw from the first stream of the seed, the stagger and the spread of server
+/// delays from others, so that neither changes the schedule.
 const STAGGER_STREAM: u64 = 1;
+const SPREAD_STREAM: u64 = 2;
+
+/// One attempt's end, as a session judges it.
+#[derive(Debug, Clone, Copy)]
+pub struct Judged<'a> {
+    /// How it ended.
+    pub outcome: &'a Outcome,
+    /// What that was taken for.
+    pub class: Class,
+    /// What the server asked for, in the latest answer.
+    pub server: Option<ServerDelay>,
+}
 
 impl<'a> Session<'a> {
     /// A run that has made no attempt yet.
     pub fn new(plan: &'a SessionPlan, seed: Seed) -> Self {
-        let quota = plan.quota.then(RetryQuota::default);
-        Self { plan, seed, random: None, quota, attempts: 0, previous: None }
+        let quota = plan.quota.map(RetryQuota::full);
+        let limiter = plan.limiter.then(RateLimiter::new);
+        Self { plan, seed, random: None, quota, limiter, attempts: 0, previous: None }
+    }
+
+    /// The same with a quota that was used before.
+    #[must_use]
+    pub fn with_quota(mut self, quota: RetryQuota) -> Self {
+        self.quota = Some(quota);
+        self
+    }
+
+    /// Gives the quota on to a next run, which starts with it at time zero.
+    pub fn into_quota(self) -> Option<RetryQuota> {
+        self.quota
     }
 
     /// The seed that `--seed N` stands for.
@@ -56,14 +91,23 @@ impl<'a> Session<'a> {
 
     /// The wait before the first attempt, in [0, stagger).
     pub fn stagger(&self) -> Duration {
-        use rand::RngExt;
         if self.plan.stagger.is_zero() {
             return Duration::ZERO;
         }
-        let mut random = ChaCha8Rng::from_seed(self.seed);
-        random.set_stream(STAGGER_STREAM);
         let nanos = u64::try_from(self.plan.stagger.as_nanos()).unwrap_or(u64::MAX);
-        Duration::from_nanos(random.random_range(0..nanos))
+        Duration::from_nanos(self.stream(STAGGER_STREAM).random_range(0..nanos))
+    }
+
+    fn stream(&self, number: u64) -> ChaCha8Rng {
+        let mut random = ChaCha8Rng::from_seed(self.seed);
+        random.set_stream(number);
+        random
+    }
+
+    /// Takes the rate limiter's token for an attempt at `now`, or says how long to wait
+    /// for it.
+    pub fn pace(&mut self, now: Duration) -> Result<(), Duration> {
+        self.limiter.as_mut().map_or(Ok(()), |limiter| limiter.take(now))
     }
 
     /// Books the start of an attempt and returns its number, from 1.
@@ -82,18 +126,18 @@ impl<'a> Session<'a> {
         self.quota.as_ref().map(RetryQuota::tokens)
     }
 
-    /// Decides what follows an attempt that ended as `outcome` and was taken for `class`,
-    /// `elapsed` after the start of the run.
+    /// Decides what follows an attempt that ended `elapsed` after the start of the run.
     ///
     /// The order of the checks is the documented one (reference §1.3): retryable?
     /// attempts? quota? then the delay; the run's end comes before, its time limits after.
-    pub fn decide(
-        &mut self,
-        outcome: &Outcome,
-        class: Class,
-        obstacle: Option<Obstacle>,
-        elapsed: Duration,
-    ) -> Decision {
+    pub fn decide(&mut self, attempt: Judged<'_>, obstacle: Option<Obstacle>, elapsed: Duration) -> Decision {
+        let class = attempt.class;
+        if let Some(limiter) = &mut self.limiter {
+            limiter.update(elapsed, class == Class::Throttling);
+        }
+        if let Some(quota) = &mut self.quota {
+            quota.refill(elapsed);
+        }
         if class == Class::Success {
             if let Some(quota) = &mut self.quota {
                 quota.refund();
@@ -106,7 +150,7 @@ impl<'a> Session<'a> {
         if class == Class::Permanent {
             return Decision::Stop(StopReason::Permanent);
         }
-        if matches!(outcome, Outcome::TimedOut(TimeLimit::Total(_))) {
+        if matches!(attempt.outcome, Outcome::TimedOut(TimeLimit::Total(_))) {
             return Decision::Stop(StopReason::TotalTimeout);
         }
         if self.plan.limits.max_attempts.is_some_and(|most| self.attempts >= most.get()) {
@@ -115,30 +159,80 @@ impl<'a> Session<'a> {
         if let Some(obstacle) = obstacle {
             return Decision::Stop(obstacle.into());
         }
-        if self.quota.as_ref().is_some_and(|quota| !quota.affords(class)) {
+        let refused = self.quota.as_ref().is_some_and(|quota| !quota.affords(class));
+        if refused && !self.plan.long_poll {
             return Decision::Stop(StopReason::Quota);
         }
-        self.schedule(class, elapsed)
+        match self.schedule(class, attempt.server, elapsed) {
+            Ok(delay) if refused => Decision::StopAfter(delay, StopReason::Quota),
+            Ok(delay) => self.retry(class, delay),
+            Err(_) if refused => Decision::Stop(StopReason::Quota),
+            Err(reason) => Decision::Stop(reason),
+        }
     }
 
-    fn schedule(&mut self, class: Class, elapsed: Duration) -> Decision {
+    /// The delay before the next attempt, or the limit that it would break.
+    fn schedule(&mut self, class: Class, server: Option<ServerDelay>, elapsed: Duration) -> Result<Delay, StopReason> {
         let seed = self.seed;
         let random = self.random.get_or_insert_with(|| ChaCha8Rng::from_seed(seed));
         let i = self.attempts.saturating_sub(1);
-        let delay = self.plan.backoff.delay(i, class, self.previous, random);
-        let start = elapsed.saturating_add(delay.wait);
-        match self.plan.limits.broken_by_start_at(start) {
-            Some(Passed::Deadline) => {
-                return Decision::Stop(StopReason::Deadline { delay: Some(delay.wait) });
-            }
-            Some(Passed::TotalTimeout) => return Decision::Stop(StopReason::TotalTimeout),
-            None => {}
+        let mut delay = self.plan.backoff.delay(i, class, self.previous, random);
+        let computed = delay.wait;
+        if let Some(server) = server {
+            self.join_server_delay(&mut delay, server, elapsed)?;
         }
+        if let Some(limiter) = &self.limiter {
+            // Tokens come in during the delay; what is missing then is waited for too.
+            if let Err(more) = limiter.clone().take(elapsed.saturating_add(delay.wait)) {
+                delay.wait = delay.wait.saturating_add(whole_micros_up(more));
+                delay.source = DelaySource::Limiter;
+            }
+        }
+        match self.plan.limits.broken_by_start_at(elapsed.saturating_add(delay.wait)) {
+            Some(Passed::Deadline) => Err(StopReason::Deadline { delay: Some(delay.wait) }),
+            Some(Passed::TotalTimeout) => Err(StopReason::TotalTimeout),
+            None => {
+                self.previous = Some(computed);
+                Ok(delay)
+            }
+        }
+    }
+
+    fn join_server_delay(&self, delay: &mut Delay, server: ServerDelay, elapsed: Duration) -> Result<(), StopReason> {
+        let computed = delay.wait;
+        delay.server = Some(server.wanted());
+        if let ServerDelay::RetryAfter(wanted) = server {
+            let start = |wait| elapsed.saturating_add(wait);
+            let in_time = |wait| self.plan.limits.broken_by_start_at(start(wait)).is_none();
+            if wanted > self.plan.max_retry_after || (wanted > computed && !in_time(wanted)) {
+                return Err(StopReason::ServerDelay { wanted });
+            }
+            let u = (self.plan.backoff.jitter != Jitter::None).then(|| self.spread());
+            let spread = server.join(computed, u);
+            // The random part gives way first.
+            let most = self.plan.max_retry_after.max(computed);
+            delay.wait = if spread <= most && in_time(spread) { spread } else { server.join(computed, None) };
+        } else {
+            delay.wait = server.join(computed, None);
+        }
+        if delay.wait > computed {
+            delay.source = DelaySource::Server;
+        }
+        Ok(())
+    }
+
+    /// A random number for the spread of a server delay, fresh for each attempt.
+    fn spread(&self) -> f64 {
+        let mut random = self.stream(SPREAD_STREAM);
+        random.set_word_pos(u128::from(self.attempts) * 16);
+        random.random()
+    }
+
+    fn retry(&mut self, class: Class, delay: Delay) -> Decision {
         if let Some(quota) = &mut self.quota {
-            // Afforded above; nothing ran in between.
+            // Afforded when it was asked; nothing ran in between.
             quota.pay(class);
         }
-        self.previous = Some(delay.wait);
         let attempt = self.attempts.saturating_add(1);
         Decision::Retry(Retry { attempt, delay, quota_left: self.quota_left() })
     }
@@ -151,6 +245,11 @@ impl<'a> Session<'a> {
             Passed::TotalTimeout => StopReason::TotalTimeout,
         })
     }
+}
+
+/// Rounded up, so that the token is there when the wait is over.
+fn whole_micros_up(duration: Duration) -> Duration {
+    Duration::from_micros(u64::try_from(duration.as_nanos().div_ceil(1000)).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]
@@ -171,22 +270,29 @@ mod tests {
                 floor: Duration::ZERO,
             },
             limits: Limits { max_attempts: NonZeroU64::new(3), deadline: None, total_timeout: None },
-            quota: true,
+            quota: Some(QuotaPlan::default()),
+            limiter: false,
+            long_poll: false,
+            max_retry_after: Duration::from_secs(60),
             stagger: Duration::ZERO,
         }
     }
 
     const FAILED: Outcome = Outcome::Exited(1);
 
+    fn judged(outcome: &Outcome, class: Class) -> Judged<'_> {
+        Judged { outcome, class, server: None }
+    }
+
     fn fail(session: &mut Session<'_>, elapsed: Duration) -> Decision {
         session.start_attempt();
-        session.decide(&FAILED, Class::Transient, None, elapsed)
+        session.decide(judged(&FAILED, Class::Transient), None, elapsed)
     }
 
     fn reason(decision: Decision) -> StopReason {
         match decision {
             Decision::Stop(reason) => reason,
-            Decision::Retry(retry) => panic!("retried: {retry:?}"),
+            other => panic!("{other:?}"),
         }
     }
 
@@ -242,20 +348,19 @@ mod tests {
         for (obstacle, expected) in obstacles {
             let mut session = Session::new(&plan, Session::seed_from(7));
             session.start_attempt();
-            let got = session.decide(&FAILED, Class::Permanent, Some(obstacle), Duration::ZERO);
+            let got = session.decide(judged(&FAILED, Class::Permanent), Some(obstacle), Duration::ZERO);
             assert_eq!(reason(got), expected);
         }
         let mut session = Session::new(&plan, Session::seed_from(7));
         for _ in 0..3 {
             session.start_attempt();
         }
-        let last = session.decide(&FAILED, Class::Transient, Some(Obstacle::ReaderGone), Duration::ZERO);
+        let last = session.decide(judged(&FAILED, Class::Transient), Some(Obstacle::ReaderGone), Duration::ZERO);
         assert_eq!(reason(last), StopReason::Attempts);
-        let ended = session.decide(&total, Class::Transient, None, Duration::ZERO);
+        let ended = session.decide(judged(&total, Class::Transient), None, Duration::ZERO);
         assert_eq!(reason(ended), StopReason::TotalTimeout);
         let done = session.decide(
-            &Outcome::Exited(0),
-            Class::Success,
+            judged(&Outcome::Exited(0), Class::Success),
             Some(Obstacle::Interrupted(Signal::TERM)),
             Duration::ZERO,
         );
@@ -275,7 +380,7 @@ mod tests {
             (0..20)
                 .map(|_| match fail(&mut session, Duration::ZERO) {
                     Decision::Retry(retry) => retry.delay.wait,
-                    Decision::Stop(reason) => panic!("{reason:?}"),
+                    other => panic!("{other:?}"),
                 })
                 .collect::<Vec<_>>()
         };

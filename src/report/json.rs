@@ -145,6 +145,7 @@ fn attempt_finished(
 ) -> Map<String, Value> {
     let (kind, exit_code, signal) = match outcome {
         Outcome::Exited(code) => ("exited", Some(*code), None),
+        Outcome::Responded(_) => ("responded", None, None),
         Outcome::Signaled(signal) => ("signaled", None, Some(signal.0)),
         Outcome::TimedOut(_) => ("timed_out", None, None),
         Outcome::NotStarted { .. } => ("not_started", None, None),
@@ -160,11 +161,11 @@ fn attempt_finished(
         "exit_code": exit_code,
         "signal": signal,
         "timed_out": matches!(outcome, Outcome::TimedOut(_)),
-        "http_status": null,
+        "http_status": match outcome { Outcome::Responded(status) => Some(*status), _ => None },
         "error_code": null,
         "error": error,
         "class": verdict.class.as_str(),
-        "rule": verdict.rule,
+        "rule": &verdict.rule,
         "duration_ms": millis(duration),
     }))
 }
@@ -175,12 +176,12 @@ impl Json<'_> {
         object(json!({
             "attempt": retry.attempt,
             "delay_ms": millis(retry.delay.wait),
-            "delay_source": "backoff",
+            "delay_source": retry.delay.source.as_str(),
             "base_ms": millis(retry.delay.base),
             "exponent": retry.delay.exponent,
             "cap_ms": (rule.cap < Duration::MAX).then(|| millis(rule.cap)),
             "jitter": rule.jitter.as_str(),
-            "server_delay_ms": null,
+            "server_delay_ms": retry.delay.server.map(millis),
             "quota_left": retry.quota_left,
         }))
     }
@@ -194,7 +195,7 @@ fn stopped(summary: &Summary, elapsed: Duration, waited: Duration, quota_left: O
         "elapsed_ms": millis(elapsed),
         "waited_ms": millis(waited),
         "quota_left": quota_left,
-        "server_delay_ms": null,
+        "server_delay_ms": match &summary.reason { StopReason::ServerDelay { wanted } => Some(millis(*wanted)), _ => None },
     }));
     if let StopReason::Interrupted(signal) = summary.reason {
         event.insert("signal".into(), signal.0.into());

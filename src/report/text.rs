@@ -57,6 +57,7 @@ pub fn say(line: &str) {
 pub fn describe(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Exited(code) => format!("exit status {code}"),
+        Outcome::Responded(status) => format!("HTTP status {status}"),
         Outcome::Signaled(signal) => format!("killed by {signal}"),
         Outcome::TimedOut(TimeLimit::Attempt(limit)) => {
             format!("timed out after {} (--timeout)", human(*limit))
@@ -161,10 +162,11 @@ impl<'a> Text<'a> {
         let rule = &self.plan.session.backoff;
         let delay = &retry.delay;
         let (base, i) = (human(delay.base), delay.exponent);
-        let grown = match rule.formula {
+        let grown = match &rule.formula {
             Formula::Fixed => base,
             Formula::Linear => format!("{base} × {}", i.saturating_add(1)),
             Formula::Exponential { factor } => format!("{base} × {factor}^{i}"),
+            Formula::Schedule(_) => format!("--delays number {}", i.saturating_add(1)),
             Formula::Decorrelated => format!("between {base} and 3 × the delay before"),
         };
         let cap = (rule.cap < Duration::MAX).then(|| human(rule.cap));
@@ -174,7 +176,7 @@ impl<'a> Text<'a> {
         };
         let u = delay.drawn.unwrap_or_default();
         let mut line = format!("delay before attempt {}: {} = ", retry.attempt, human(delay.wait));
-        let _ = match (rule.formula, rule.jitter) {
+        let _ = match (&rule.formula, rule.jitter) {
             (Formula::Decorrelated, _) => write!(line, "{capped}, drawn {u:.4}"),
             (_, Jitter::None) => write!(line, "{capped}"),
             (_, Jitter::Full) => write!(line, "{u:.4} × {capped}"),
@@ -246,6 +248,10 @@ impl<'a> Text<'a> {
             StopReason::TotalTimeout => format!(
                 "giving up after {tries}: {history}; the next delay would pass --total-timeout {}",
                 human(self.plan.session.limits.total_timeout.unwrap_or_default())
+            ),
+            StopReason::ServerDelay { wanted } => format!(
+                "giving up after {tries}: {history}; the server asked to be left alone for {}, longer than the limits allow",
+                human(*wanted)
             ),
             StopReason::Quota => {
                 format!("giving up after {tries}: {history}; the retry quota is spent")

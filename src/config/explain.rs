@@ -1,0 +1,77 @@
+//! `plan --explain-config`: each setting with where it came from.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use super::Plan;
+use crate::cli::Given;
+use crate::cli::options::{Id, OPTIONS, Sub};
+use crate::policy::{Formula, NANO};
+use crate::units::human;
+
+/// One line a setting: its name, its value, its source. Settings that nobody gave and that
+/// have no default are left out.
+pub fn explain(plan: &Plan, given: &[Given]) -> String {
+    let mut text = String::new();
+    for option in OPTIONS.iter().filter(|option| option.of(Sub::Run) && option.has_variable()) {
+        let all: Vec<_> = given.iter().filter(|given| given.id == option.id).collect();
+        let strongest = all.iter().map(|given| given.rank).max();
+        let values = all.iter().filter(|given| Some(given.rank) == strongest);
+        let (value, source) = match all.last() {
+            Some(last) => {
+                let told: Vec<_> = values.map(|given| given.value.to_string_lossy()).collect();
+                let told = match last.id {
+                    // Repeated ones add up; of all others the last counts.
+                    Id::RetryOn | Id::ThrottleOn | Id::FailOn | Id::SucceedOn => told.join(","),
+                    _ => told.last().map(ToString::to_string).unwrap_or_default(),
+                };
+                (if told.is_empty() { "on".to_owned() } else { told }, last.place.clone())
+            }
+            None => match default(option.id, plan) {
+                Some(value) => (value, format!("default of the {} mode", plan.mode.as_str())),
+                None => continue,
+            },
+        };
+        let _ = writeln!(text, "{:<22} {:<22} {source}", option.long, value);
+    }
+    text
+}
+
+/// The value of a setting that nobody gave.
+fn default(id: Id, plan: &Plan) -> Option<String> {
+    let session = &plan.session;
+    let rule = &session.backoff;
+    let spelled_out = matches!(rule.formula, Formula::Schedule(_));
+    let endless = |duration: Duration| if duration == Duration::MAX { "none".to_owned() } else { human(duration) };
+    let optional = |limit: Option<Duration>| limit.map_or_else(|| "none".to_owned(), human);
+    Some(match id {
+        Id::Mode => plan.mode.as_str().to_owned(),
+        Id::MaxAttempts => plan.supervision.max_attempts.clone(),
+        Id::BaseDelay if !spelled_out => human(rule.base),
+        Id::ThrottleBaseDelay if !spelled_out => human(rule.throttling_base),
+        Id::Factor => match rule.formula {
+            Formula::Exponential { factor } => factor.to_string(),
+            _ => return None,
+        },
+        Id::MaxBackoff => endless(rule.cap),
+        Id::MinDelay => human(rule.floor),
+        Id::Jitter if rule.formula != Formula::Decorrelated => rule.jitter.to_string(),
+        Id::Deadline => optional(session.limits.deadline),
+        Id::TotalTimeout => optional(session.limits.total_timeout),
+        Id::Timeout => optional(plan.supervision.timeout),
+        Id::KillAfter => human(plan.supervision.kill_after),
+        Id::KillSignal => plan.supervision.kill_signal.to_string().trim_start_matches("SIG").to_owned(),
+        Id::Stdin => "auto".to_owned(),
+        Id::QuotaCapacity => session.quota.map_or_else(|| "no quota".to_owned(), |quota| quota.capacity.to_string()),
+        Id::QuotaCost => {
+            let quota = session.quota?;
+            format!("transient={},throttling={}", quota.transient_cost, quota.throttling_cost)
+        }
+        Id::QuotaRefill => {
+            #[expect(clippy::cast_precision_loss, reason = "shown to people")]
+            let rate = session.quota?.refill as f64 / NANO as f64;
+            rate.to_string()
+        }
+        _ => return None,
+    })
+}

@@ -1,0 +1,264 @@
+//! The settings as typed values: the strongest source of each counts.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::time::Duration;
+
+use super::env::{self, Environment};
+use super::values::{
+    self, MaxAttempts, QuotaCost, code, delays, duration, events, factor, flag, limit, max_attempts, one_of,
+    quota_capacity, quota_cost, rate, seed, signal, terms,
+};
+use super::{EventsTarget, Service, aws, is_aws_cli};
+use crate::cli::options::Id;
+use crate::cli::{Given, Rank, UsageError};
+use crate::policy::matcher::Term;
+use crate::policy::{Jitter, Mode, Signal};
+use crate::process::Source;
+use crate::report::text::Verbosity;
+
+/// Each setting as its strongest source left it; `None` where no source has it.
+#[derive(Default)]
+pub(super) struct Settings {
+    pub(super) mode: Option<Mode>,
+    pub(super) service: Option<Service>,
+    pub(super) max_attempts: Option<MaxAttempts>,
+    pub(super) delays: Option<Vec<Duration>>,
+    pub(super) base: Option<Duration>,
+    pub(super) throttling_base: Option<Duration>,
+    pub(super) factor: Option<f64>,
+    pub(super) max_backoff: Option<Duration>,
+    pub(super) min_delay: Option<Duration>,
+    pub(super) jitter: Option<Jitter>,
+    pub(super) stagger: Option<Duration>,
+    pub(super) seed: Option<u64>,
+    pub(super) retry_on: Vec<Term>,
+    pub(super) throttle_on: Vec<Term>,
+    pub(super) fail_on: Vec<Term>,
+    pub(super) succeed_on: Vec<Term>,
+    pub(super) retry_429: Option<bool>,
+    pub(super) quota_capacity: Option<u32>,
+    pub(super) quota_cost: Option<QuotaCost>,
+    pub(super) quota_refill: Option<u64>,
+    pub(super) no_quota: Option<bool>,
+    pub(super) long_poll: Option<bool>,
+    pub(super) deadline: Option<Duration>,
+    pub(super) timeout: Option<Duration>,
+    pub(super) total_timeout: Option<Duration>,
+    pub(super) kill_after: Option<Duration>,
+    pub(super) kill_signal: Option<Signal>,
+    pub(super) stdin: Option<Source>,
+    pub(super) shell: Option<bool>,
+    pub(super) own_group: Option<bool>,
+    pub(super) exit_code_on_failure: Option<u8>,
+    pub(super) events: Option<EventsTarget>,
+    pub(super) log_arguments: Option<bool>,
+    quiet: Option<bool>,
+    verbose: u64,
+    ranks: HashMap<Id, Rank>,
+}
+
+impl Settings {
+    /// Reads what was given, weakest first.
+    pub(super) fn read(given: &[Given]) -> Result<Self, UsageError> {
+        let mut settings = Self::default();
+        for option in given {
+            let stronger = settings.ranks.insert(option.id, option.rank).is_some_and(|rank| rank < option.rank);
+            if stronger {
+                settings.forget(option.id);
+            }
+            settings.take(option)?;
+        }
+        Ok(settings)
+    }
+
+    /// Drops what a weaker source added to; all else is simply replaced.
+    fn forget(&mut self, id: Id) {
+        match id {
+            Id::RetryOn => self.retry_on.clear(),
+            Id::ThrottleOn => self.throttle_on.clear(),
+            Id::FailOn => self.fail_on.clear(),
+            Id::SucceedOn => self.succeed_on.clear(),
+            Id::Verbose => self.verbose = 0,
+            _ => {}
+        }
+    }
+
+    fn take(&mut self, option: &Given) -> Result<(), UsageError> {
+        match option.id {
+            Id::Mode => self.mode = Some(one_of(option, &Mode::ALL)?),
+            Id::Service => self.service = Some(one_of(option, &[("dynamodb", Service::DynamoDb)])?),
+            Id::MaxAttempts => self.max_attempts = Some(max_attempts(option)?),
+            Id::Delays => self.delays = Some(delays(option)?),
+            Id::BaseDelay => self.base = Some(duration(option)?),
+            Id::ThrottleBaseDelay => self.throttling_base = Some(duration(option)?),
+            Id::Factor => self.factor = Some(factor(option)?),
+            Id::MaxBackoff => self.max_backoff = Some(duration(option)?),
+            Id::MinDelay => self.min_delay = Some(duration(option)?),
+            Id::Jitter => self.jitter = Some(one_of(option, &Jitter::ALL)?),
+            Id::Stagger => self.stagger = Some(duration(option)?),
+            Id::Seed => self.seed = Some(seed(option)?),
+            Id::RetryOn => self.retry_on.extend(terms(option)?),
+            Id::ThrottleOn => self.throttle_on.extend(terms(option)?),
+            Id::FailOn => self.fail_on.extend(terms(option)?),
+            Id::SucceedOn => self.succeed_on.extend(terms(option)?),
+            Id::Retry429 => self.retry_429 = Some(flag(option)?),
+            Id::QuotaCapacity => self.quota_capacity = Some(quota_capacity(option)?),
+            Id::QuotaCost => self.quota_cost = Some(quota_cost(option)?),
+            Id::QuotaRefill => self.quota_refill = Some(rate(option)?),
+            Id::NoQuota => self.no_quota = Some(flag(option)?),
+            Id::LongPoll => self.long_poll = Some(flag(option)?),
+            Id::Deadline => self.deadline = Some(limit(option)?),
+            Id::Timeout => self.timeout = Some(limit(option)?),
+            Id::TotalTimeout => self.total_timeout = Some(limit(option)?),
+            Id::KillAfter => self.kill_after = Some(duration(option)?),
+            Id::KillSignal => self.kill_signal = Some(signal(option)?),
+            Id::Stdin => self.stdin = Some(values::stdin(option)?),
+            Id::Shell => self.shell = Some(flag(option)?),
+            Id::OwnGroup => self.own_group = Some(flag(option)?),
+            Id::ExitCodeOnFailure => self.exit_code_on_failure = Some(code(option)?),
+            Id::Events => self.events = Some(events(option)?),
+            Id::LogArguments => self.log_arguments = Some(flag(option)?),
+            Id::Quiet => self.quiet = Some(flag(option)?),
+            Id::Verbose => self.verbose += values::verbosity(option)?,
+            // Those of the subcommands are read by these.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Whether the user of retryx gave an option, rather than AWS's own settings.
+    pub(super) fn by_user(&self, id: Id) -> bool {
+        self.ranks.get(&id).is_some_and(|rank| *rank >= Rank::Variable)
+    }
+
+    /// How much is said. Of `--quiet` and `--verbose` the stronger source counts.
+    pub(super) fn verbosity(&self) -> Result<Verbosity, UsageError> {
+        let rank = |id| self.ranks.get(&id);
+        match (self.quiet.unwrap_or(false), self.verbose) {
+            (true, 1..) if rank(Id::Quiet) == rank(Id::Verbose) => {
+                Err(UsageError("--quiet and --verbose contradict each other: give one".into()))
+            }
+            (true, 1..) if rank(Id::Quiet) < rank(Id::Verbose) => Ok(Verbosity::Verbose),
+            (true, _) => Ok(Verbosity::Quiet),
+            (false, 0) => Ok(Verbosity::Normal),
+            (false, 1) => Ok(Verbosity::Verbose),
+            (false, _) => Ok(Verbosity::Everything),
+        }
+    }
+}
+
+/// Joins what the command line gave with what the environment and AWS's own files say,
+/// weakest first. The second part are warnings.
+///
+/// AWS's settings count within the AWS modes only, and its number of attempts not where
+/// the command is the AWS CLI, whose own it is. Something wrong in them is a warning; an
+/// error only where an AWS mode was asked for on the command line, or the command is the
+/// AWS CLI.
+pub fn gather(
+    given: Vec<Given>,
+    command: &[OsString],
+    environment: &dyn Environment,
+) -> Result<(Vec<Given>, Vec<String>), UsageError> {
+    let (mut all, mut warnings) = env::settings(environment);
+    all.extend(given);
+    let last = |id| all.iter().rev().find(|given| given.id == id);
+    let mode = last(Id::Mode);
+    let aws_mode = |given: &Given| {
+        let known = Mode::ALL.iter().find(|(name, _)| given.value == *name);
+        known.is_some_and(|(_, mode)| mode.is_aws())
+    };
+    let strict = is_aws_cli(command) || mode.is_some_and(|mode| mode.rank == Rank::CommandLine && aws_mode(mode));
+    let wants_mode = mode.is_none();
+    let wants_attempts = last(Id::MaxAttempts).is_none() && !is_aws_cli(command);
+    if mode.is_none_or(aws_mode) && (wants_mode || wants_attempts) {
+        let (found, problems) = AwsSettings { wants_mode, wants_attempts, environment }.find();
+        if let (true, Some(problem)) = (strict, problems.first()) {
+            return Err(UsageError(problem.clone()));
+        }
+        warnings.extend(problems.into_iter().map(|problem| format!("{problem}; it is ignored")));
+        all.splice(0..0, found);
+    }
+    all.sort_by_key(|given| given.rank);
+    Ok((all, warnings))
+}
+
+/// What AWS's own variables and file are asked for.
+struct AwsSettings<'a> {
+    wants_mode: bool,
+    wants_attempts: bool,
+    environment: &'a dyn Environment,
+}
+
+impl AwsSettings<'_> {
+    /// The settings, and what is wrong with others.
+    fn find(&self) -> (Vec<Given>, Vec<String>) {
+        let (mut found, mut problems) = (Vec::new(), Vec::new());
+        let mut missing = Vec::new();
+        for (wanted, id, variable, key) in [
+            (self.wants_mode, Id::Mode, "AWS_RETRY_MODE", "retry_mode"),
+            (self.wants_attempts, Id::MaxAttempts, "AWS_MAX_ATTEMPTS", "max_attempts"),
+        ] {
+            match self.environment.get(variable).filter(|_| wanted) {
+                Some(value) => {
+                    let place = variable.to_owned();
+                    let given = Given { id, value, place, rank: Rank::AwsVariable };
+                    // A wrong value does not let a weaker one through, as in the SDKs.
+                    checked(given).map_or_else(|problem| problems.push(problem), |given| found.push(given));
+                }
+                None if wanted => missing.push((id, key)),
+                None => {}
+            }
+        }
+        if !missing.is_empty() {
+            self.find_in_file(&missing, &mut found, &mut problems);
+        }
+        (found, problems)
+    }
+
+    fn find_in_file(&self, missing: &[(Id, &str)], found: &mut Vec<Given>, problems: &mut Vec<String>) {
+        let Some(path) = aws::config_file(self.environment) else { return };
+        let profiles = match aws::read(&path) {
+            Ok(Some(profiles)) => profiles,
+            Ok(None) => return,
+            Err(problem) => return problems.push(format!("the AWS config file {}: {problem}", path.display())),
+        };
+        let asked = self.environment.get("AWS_PROFILE").map(|name| name.to_string_lossy().into_owned());
+        let profile = asked.as_deref().unwrap_or("default");
+        let Some(properties) = profiles.get(profile) else {
+            if asked.is_some() {
+                problems.push(format!("AWS_PROFILE: there is no profile '{profile}' in {}", path.display()));
+            }
+            return;
+        };
+        for &(id, key) in missing {
+            if let Some(value) = properties.get(key) {
+                let place = format!("{key} of profile '{profile}' in {}", path.display());
+                let given = Given { id, value: value.into(), place, rank: Rank::AwsFile };
+                checked(given).map_or_else(|problem| problems.push(problem), |given| found.push(given));
+            }
+        }
+    }
+}
+
+/// A setting of AWS's in retryx's form, or what is wrong with it. Modes are taken in any
+/// case and with white space around, as smithy-rs takes them.
+fn checked(mut given: Given) -> Result<Given, String> {
+    if given.id == Id::Mode {
+        let text = given.value.to_string_lossy().trim().to_ascii_lowercase();
+        if !["standard", "adaptive", "legacy"].contains(&text.as_str()) {
+            return Err(format!(
+                "{}: '{text}' is not a retry mode; AWS knows standard, adaptive and legacy",
+                given.place
+            ));
+        }
+        given.value = text.into();
+        return Ok(given);
+    }
+    let number = given.value.to_str().is_some_and(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    match max_attempts(&given) {
+        Ok(_) if number => Ok(given),
+        Ok(_) => Err(format!("{}: 'unlimited' is not a number of attempts in AWS's settings", given.place)),
+        Err(error) => Err(error.0),
+    }
+}

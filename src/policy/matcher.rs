@@ -1,0 +1,405 @@
+//! The grammar of `--retry-on`, `--throttle-on`, `--fail-on` and `--succeed-on`
+//! (design §3): what a user writes to match an outcome.
+//!
+//! ```text
+//! list    = term { "," term }
+//! term    = atom { " and " atom }
+//! atom    = CODE | CODE-CODE | signal:NAME | timeout | http:STATUS | http:Nxx | http:STATUS-STATUS
+//!         | error:NAME | stdout:/RE/[i] | stderr:/RE/[i] | output:/RE/[i] | body:/RE/[i] | any | default
+//! ```
+
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use regex::bytes::{Regex, RegexBuilder};
+
+use super::text::lines;
+use super::{Class, Evidence, Outcome, Signal, StartFailure};
+
+/// Where a pattern looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+    /// Both.
+    Output,
+    /// The body of a response.
+    Body,
+}
+
+const STREAMS: [(&str, Stream); 4] =
+    [("stdout:", Stream::Stdout), ("stderr:", Stream::Stderr), ("output:", Stream::Output), ("body:", Stream::Body)];
+
+/// A pattern, as it was written and as it runs.
+#[derive(Debug, Clone)]
+pub struct Pattern {
+    stream: Stream,
+    source: String,
+    ignore_case: bool,
+    regex: Regex,
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        (self.stream, &self.source, self.ignore_case) == (other.stream, &other.source, other.ignore_case)
+    }
+}
+
+/// One condition.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Atom {
+    /// An exit code.
+    Exit(RangeInclusive<u8>),
+    /// Death by a signal.
+    Signal(Signal),
+    /// An attempt that a time limit ended.
+    Timeout,
+    /// A response status.
+    Http(RangeInclusive<u16>),
+    /// An error code of the service.
+    Error(String),
+    /// A line that a pattern matches.
+    Pattern(Pattern),
+    /// Any failure of a command that was started.
+    Any,
+    /// What would be said without the user's rules.
+    Default,
+}
+
+/// Conditions that must all hold; never empty.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Term(Vec<Atom>);
+
+impl Term {
+    /// Whether it names success: exit code 0, or a status of 2xx or 3xx.
+    fn names_success(&self) -> bool {
+        self.0.iter().any(|atom| match atom {
+            Atom::Exit(codes) => codes.contains(&0),
+            Atom::Http(statuses) => *statuses.start() < 400,
+            _ => false,
+        })
+    }
+
+    /// Whether it says just what would be said without the user's rules.
+    pub(super) fn is_default(&self) -> bool {
+        self.0.contains(&Atom::Default)
+    }
+
+    /// Whether it needs a stream of the command watched.
+    pub fn watches(&self) -> bool {
+        self.0.iter().any(|atom| matches!(atom, Atom::Pattern(pattern) if pattern.stream != Stream::Body))
+    }
+
+    /// Whether it holds. `default` is the class without the user's rules, `wanted` the
+    /// class that this term gives.
+    pub(super) fn matches(&self, evidence: &Evidence<'_>, default: Class, wanted: Class) -> bool {
+        (default != Class::Success || self.names_success() || self.is_default())
+            && self.0.iter().all(|atom| atom.matches(evidence, default, wanted))
+    }
+}
+
+impl Atom {
+    fn matches(&self, evidence: &Evidence<'_>, default: Class, wanted: Class) -> bool {
+        let outcome = evidence.outcome;
+        match self {
+            Self::Exit(codes) => match outcome {
+                Outcome::Exited(code) => codes.contains(code),
+                Outcome::NotStarted { failure: StartFailure::NotFound, .. } => codes.contains(&127),
+                Outcome::NotStarted { .. } => codes.contains(&126),
+                _ => false,
+            },
+            Self::Signal(signal) => *outcome == Outcome::Signaled(*signal),
+            Self::Timeout => matches!(outcome, Outcome::TimedOut(_)),
+            Self::Http(statuses) => matches!(outcome, Outcome::Responded(status) if statuses.contains(status)),
+            Self::Error(name) => evidence.error_code == Some(name),
+            Self::Pattern(pattern) => pattern.is_found_in(evidence),
+            Self::Any => default != Class::Success && !matches!(outcome, Outcome::NotStarted { .. }),
+            // To list what is retried by default includes what is retried slowly.
+            Self::Default if wanted == Class::Transient => {
+                matches!(default, Class::Transient | Class::Throttling)
+            }
+            Self::Default => default == wanted,
+        }
+    }
+}
+
+impl Pattern {
+    fn new(stream: Stream, source: String, ignore_case: bool) -> Result<Self, String> {
+        match RegexBuilder::new(&source).case_insensitive(ignore_case).build() {
+            Ok(regex) => Ok(Self { stream, source, ignore_case, regex }),
+            Err(error) => {
+                // The library draws a picture over several lines; the last one says it.
+                let text = error.to_string();
+                let reason = text.lines().last().unwrap_or_default();
+                Err(format!("the pattern /{source}/ cannot be read: {}", reason.trim_start_matches("error: ")))
+            }
+        }
+    }
+
+    fn is_found_in(&self, evidence: &Evidence<'_>) -> bool {
+        let texts = match self.stream {
+            Stream::Stdout => [evidence.stdout, b""],
+            Stream::Stderr => [evidence.stderr, b""],
+            Stream::Output => [evidence.stdout, evidence.stderr],
+            Stream::Body => [evidence.body, b""],
+        };
+        texts.into_iter().any(|text| lines(text).any(|line| self.regex.is_match(&line)))
+    }
+}
+
+/// Reads a list. The error names the part and what would be valid.
+pub fn parse(list: &str) -> Result<Vec<Term>, String> {
+    let mut terms = Vec::new();
+    let mut rest = list;
+    loop {
+        let (term, after) = parse_term(rest)?;
+        terms.push(term);
+        match after.strip_prefix(',') {
+            Some(next) => rest = next,
+            None if after.is_empty() => return Ok(terms),
+            None => return Err(format!("'{after}' cannot stand there; put a comma or 'and' before another condition")),
+        }
+    }
+}
+
+fn parse_term(text: &str) -> Result<(Term, &str), String> {
+    let mut atoms = Vec::new();
+    let mut rest = text;
+    loop {
+        let (atom, after) = parse_atom(rest.trim_start_matches(' '))?;
+        atoms.push(atom);
+        let after = after.trim_start_matches(' ');
+        match after.strip_prefix("and ") {
+            Some(next) => rest = next,
+            None => return Ok((Term(atoms), after)),
+        }
+    }
+}
+
+fn parse_atom(text: &str) -> Result<(Atom, &str), String> {
+    for (prefix, stream) in STREAMS {
+        if let Some(rest) = text.strip_prefix(prefix) {
+            return parse_pattern(prefix, stream, rest);
+        }
+    }
+    let end = text.find([',', ' ']).unwrap_or(text.len());
+    let (word, rest) = text.split_at(end);
+    Ok((parse_word(word)?, rest))
+}
+
+fn parse_pattern<'a>(prefix: &str, stream: Stream, text: &'a str) -> Result<(Atom, &'a str), String> {
+    let body =
+        text.strip_prefix('/').ok_or(format!("{prefix} needs a pattern between slashes, as in {prefix}/text/"))?;
+    let mut source = String::new();
+    let mut chars = body.char_indices();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '/' => {
+                let after = &body[at + 1..];
+                let ignore_case = after.starts_with('i');
+                let pattern = Pattern::new(stream, source, ignore_case)?;
+                return Ok((Atom::Pattern(pattern), &after[usize::from(ignore_case)..]));
+            }
+            '\\' => match chars.next() {
+                Some((_, '/')) => source.push('/'),
+                Some((_, other)) => source.extend(['\\', other]),
+                None => source.push('\\'),
+            },
+            _ => source.push(c),
+        }
+    }
+    Err(format!("the pattern {prefix}/{body} has no closing slash; a slash in it is written \\/"))
+}
+
+fn parse_word(word: &str) -> Result<Atom, String> {
+    if let Some(name) = word.strip_prefix("signal:") {
+        return Signal::parse(name)
+            .map(Atom::Signal)
+            .ok_or_else(|| format!("'{name}' is not a signal; valid are names (KILL) and numbers from 1 to 64"));
+    }
+    if let Some(status) = word.strip_prefix("http:") {
+        return parse_status(status).map(Atom::Http);
+    }
+    if let Some(name) = word.strip_prefix("error:") {
+        let plain = !name.is_empty();
+        return plain.then(|| Atom::Error(name.to_owned())).ok_or_else(|| "error: needs a code".to_owned());
+    }
+    match word {
+        "timeout" => Ok(Atom::Timeout),
+        "any" => Ok(Atom::Any),
+        "default" => Ok(Atom::Default),
+        "" => Err("a condition is missing: nothing stands between two commas, or at an end".to_owned()),
+        _ => parse_codes(word).map(Atom::Exit),
+    }
+}
+
+fn number(text: &str) -> Option<u64> {
+    let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    plain.then(|| text.parse().unwrap_or(u64::MAX))
+}
+
+fn parse_codes(word: &str) -> Result<RangeInclusive<u8>, String> {
+    const FORMS: &str = "valid are codes (7), ranges (100-110), signal:NAME, timeout, http:STATUS, error:NAME, \
+                         stdout:/RE/, stderr:/RE/, output:/RE/, body:/RE/, any, default";
+    if let Some(below) = word.strip_prefix('-').and_then(number) {
+        let seen = (256 - below % 256) % 256;
+        return Err(format!(
+            "-{below} is not an exit code: they are 0 to 255, and a program that returns -{below} exits {seen}"
+        ));
+    }
+    if let Some((low, high)) = word.split_once("..").or_else(|| word.split_once(':'))
+        && number(low).is_some()
+        && number(high).is_some()
+    {
+        return Err(format!("a range is written with a dash: {low}-{high}"));
+    }
+    let (low, high) = word.split_once('-').unwrap_or((word, word));
+    let (Some(low), Some(high)) = (number(low), number(high)) else {
+        let hint = match Signal::parse(word) {
+            Some(_) => format!("; for the signal write signal:{}", word.trim_start_matches("SIG")),
+            None => String::new(),
+        };
+        return Err(format!("'{word}' is not a condition{hint}; {FORMS}"));
+    };
+    match (u8::try_from(low), u8::try_from(high)) {
+        (Ok(first), Ok(last)) if first <= last => Ok(first..=last),
+        (Ok(first), Ok(last)) => Err(format!("the range {first}-{last} runs backwards; write {last}-{first}")),
+        _ => {
+            let wide = low.max(high);
+            Err(format!(
+                "{wide} is not an exit code: they are 0 to 255, and a program that returns {wide} exits {}",
+                wide % 256
+            ))
+        }
+    }
+}
+
+fn parse_status(text: &str) -> Result<RangeInclusive<u16>, String> {
+    let wrong = || format!("'{text}' is not an HTTP status; valid are http:503, http:5xx and http:500-504");
+    let status = |text: &str| {
+        let number = number(text).and_then(|number| u16::try_from(number).ok());
+        number.filter(|number| (100..600).contains(number))
+    };
+    if let Some(hundred) = text.strip_suffix("xx") {
+        let hundred = number(hundred).filter(|hundred| (1..6).contains(hundred)).ok_or_else(wrong)?;
+        let first = u16::try_from(hundred * 100).map_err(|_| wrong())?;
+        return Ok(first..=first + 99);
+    }
+    let (low, high) = text.split_once('-').unwrap_or((text, text));
+    match (status(low), status(high)) {
+        (Some(low), Some(high)) if low <= high => Ok(low..=high),
+        _ => Err(wrong()),
+    }
+}
+
+impl fmt::Display for Term {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, atom) in self.0.iter().enumerate() {
+            write!(f, "{}{atom}", if index > 0 { " and " } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Atom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exit(codes) if codes.start() == codes.end() => write!(f, "{}", codes.start()),
+            Self::Exit(codes) => write!(f, "{}-{}", codes.start(), codes.end()),
+            Self::Signal(signal) => write!(f, "signal:{}", signal.to_string().trim_start_matches("SIG")),
+            Self::Timeout => f.write_str("timeout"),
+            Self::Http(statuses) if statuses.start() == statuses.end() => write!(f, "http:{}", statuses.start()),
+            Self::Http(statuses) if statuses.start() % 100 == 0 && *statuses.end() == statuses.start() + 99 => {
+                write!(f, "http:{}xx", statuses.start() / 100)
+            }
+            Self::Http(statuses) => write!(f, "http:{}-{}", statuses.start(), statuses.end()),
+            Self::Error(name) => write!(f, "error:{name}"),
+            Self::Pattern(pattern) => write!(f, "{pattern}"),
+            Self::Any => f.write_str("any"),
+            Self::Default => f.write_str("default"),
+        }
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let prefix = STREAMS.iter().find_map(|(prefix, stream)| (*stream == self.stream).then_some(*prefix));
+        f.write_str(prefix.unwrap_or_default())?;
+        let source = self.source.replace('/', "\\/");
+        write!(f, "/{source}/{}", if self.ignore_case { "i" } else { "" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_reads_and_prints_back() {
+        for list in [
+            "7",
+            "0",
+            "255",
+            "100-110",
+            "signal:KILL",
+            "signal:RTMIN+1",
+            "timeout",
+            "http:503",
+            "http:5xx",
+            "http:500-504",
+            "error:ThrottlingException",
+            "stdout:/a,b and c/",
+            "stderr:/x\\/y/i",
+            "output:/^\\d+$/",
+            "body:/\"code\"/",
+            "any",
+            "default",
+            "0 and output:/could not be loaded/",
+            "http:503 and error:SlowDown and body:/x/",
+        ] {
+            let terms = parse(list).unwrap();
+            assert_eq!(terms.len(), 1, "{list}");
+            assert_eq!(terms[0].to_string(), list);
+            assert_eq!(parse(&terms[0].to_string()).unwrap(), terms);
+        }
+        assert_eq!(parse("2,75-78, signal:9 ,default").unwrap().len(), 4);
+        assert_eq!(parse("signal:9").unwrap()[0].to_string(), "signal:KILL");
+    }
+
+    #[test]
+    fn impossible_forms_are_refused_with_a_hint() {
+        for (list, hint) in [
+            ("-1", "255"),
+            ("256", "exits 0"),
+            ("5-2", "2-5"),
+            ("1,,2", "missing"),
+            ("", "missing"),
+            ("1,", "missing"),
+            ("a", "valid are"),
+            ("1-", "valid are"),
+            ("SIGKILL", "signal:KILL"),
+            ("TERM", "signal:TERM"),
+            ("75..78", "75-78"),
+            ("75:78", "75-78"),
+            ("1e2", "valid are"),
+            ("http:99", "http:503"),
+            ("http:600", "http:503"),
+            ("http:504-500", "http:503"),
+            ("http:", "http:503"),
+            ("signal:NOPE", "KILL"),
+            ("error:", "code"),
+            ("stdout:x", "slashes"),
+            ("stdout:/x", "closing slash"),
+            ("stdout:/(/", "cannot be read"),
+            ("1 2", "comma"),
+            ("stdout:/x/q", "comma"),
+            ("1 and", "comma"),
+        ] {
+            let error = parse(list).unwrap_err();
+            assert!(error.contains(hint), "{list}: {error}");
+            assert!(!error.contains('\n'), "{error}");
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! The client rate limiter of the AWS SDKs' adaptive mode (reference §4): idle until the
+//! first throttling response, then it paces every attempt.
+
+use std::time::Duration;
+
+/// Multiplicative decrease.
+const BETA: f64 = 0.7;
+/// Scale of the cubic curve.
+const SCALE: f64 = 0.4;
+/// Weight of the newest measurement.
+const SMOOTH: f64 = 0.8;
+/// Half-second slots: how many there are in a second.
+const SLOTS_PER_SECOND: f64 = 2.0;
+/// Attempts a second below which the rate never falls.
+const MIN_FILL_RATE: f64 = 0.5;
+/// Tokens that the bucket always can hold.
+const MIN_CAPACITY: f64 = 1.0;
+/// The rate never passes this multiple of what was measured.
+const RATE_CEILING: f64 = 2.0;
+/// What is missing of a token and would take less than this is granted: a sleep of no
+/// length would be asked for again and again.
+const SHORTFALL: f64 = 1e-9;
+
+/// The limiter's state; times in seconds of the clock that the state lives on, rates in
+/// attempts a second.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RateLimiter {
+    enabled: bool,
+    fill_rate: f64,
+    max_capacity: f64,
+    capacity: f64,
+    refilled: Option<f64>,
+    measured: f64,
+    slot: f64,
+    count: f64,
+    last_max: f64,
+    last_throttle: f64,
+    window: f64,
+}
+
+impl RateLimiter {
+    /// A limiter that has seen nothing, at time zero.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether it paces attempts yet.
+    pub fn is_enabled(&self) -> bool {
+        self.enabled
+    }
+
+    /// The rate at which attempts are allowed.
+    pub fn fill_rate(&self) -> f64 {
+        self.fill_rate
+    }
+
+    /// The rate at which responses came.
+    pub fn measured_rate(&self) -> f64 {
+        self.measured
+    }
+
+    /// Takes the token for an attempt at `now`, or says how long until there is one.
+    pub fn take(&mut self, now: Duration) -> Result<(), Duration> {
+        if !self.enabled {
+            return Ok(());
+        }
+        self.refill(now.as_secs_f64());
+        let wait = (1.0 - self.capacity) / self.fill_rate;
+        if wait >= SHORTFALL {
+            return Err(Duration::try_from_secs_f64(wait).unwrap_or(Duration::MAX));
+        }
+        self.capacity = (self.capacity - 1.0).max(0.0);
+        Ok(())
+    }
+
+    /// Books a response at `now`, and whether it was throttling.
+    pub fn update(&mut self, now: Duration, throttled: bool) {
+        let now = now.as_secs_f64();
+        self.measure(now);
+        let rate = if throttled { self.throttled(now) } else { self.cubic(now) };
+        self.set_rate(now, rate.min(RATE_CEILING * self.measured));
+    }
+
+    fn measure(&mut self, now: f64) {
+        self.count += 1.0;
+        let slot = (now * SLOTS_PER_SECOND).floor() / SLOTS_PER_SECOND;
+        if slot > self.slot {
+            let rate = self.count / (slot - self.slot);
+            self.measured = rate * SMOOTH + self.measured * (1.0 - SMOOTH);
+            self.count = 0.0;
+            self.slot = slot;
+        }
+    }
+
+    fn throttled(&mut self, now: f64) -> f64 {
+        let used = if self.enabled { self.measured.min(self.fill_rate) } else { self.measured };
+        self.last_max = used;
+        self.window = (used * (1.0 - BETA) / SCALE).cbrt();
+        self.last_throttle = now;
+        self.enabled = true;
+        used * BETA
+    }
+
+    fn cubic(&self, now: f64) -> f64 {
+        SCALE * (now - self.last_throttle - self.window).powi(3) + self.last_max
+    }
+
+    fn set_rate(&mut self, now: f64, rate: f64) {
+        // What has come in so far came at the old rate.
+        self.refill(now);
+        self.fill_rate = rate.max(MIN_FILL_RATE);
+        self.max_capacity = rate.max(MIN_CAPACITY);
+        self.capacity = self.capacity.min(self.max_capacity);
+    }
+
+    fn refill(&mut self, now: f64) {
+        if let Some(refilled) = self.refilled {
+            let gained = (now - refilled).max(0.0) * self.fill_rate;
+            self.capacity = (self.capacity + gained).min(self.max_capacity);
+        }
+        self.refilled = Some(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: f64) -> Duration {
+        Duration::from_secs_f64(seconds)
+    }
+
+    /// Starts at the state that the published cubic vectors give.
+    fn after_a_throttle_at_five() -> RateLimiter {
+        let mut limiter = RateLimiter { last_max: 10.0, last_throttle: 5.0, enabled: true, ..RateLimiter::new() };
+        limiter.window = (10.0 * (1.0 - BETA) / SCALE).cbrt();
+        limiter
+    }
+
+    #[test]
+    fn the_cubic_curve_is_the_published_one() {
+        let limiter = after_a_throttle_at_five();
+        for (now, rate) in [
+            (5.0, 7.0),
+            (6.0, 9.648_936_009_66),
+            (7.0, 10.000_030_849_917_364),
+            (8.0, 10.453_284_520_772_092),
+            (9.0, 13.408_697_022_224_185),
+            (10.0, 21.266_268_354_273_64),
+            (11.0, 36.425_998_516_920_465),
+        ] {
+            assert!((limiter.cubic(now) - rate).abs() < 1e-9, "{now}");
+        }
+    }
+
+    #[test]
+    fn a_mixed_sequence_follows_the_specification() {
+        let mut limiter = after_a_throttle_at_five();
+        let mut rate = 0.0;
+        for (now, throttled, expected) in [
+            (5.0, false, 7.0),
+            (6.0, false, 9.648_936_009_66),
+            (7.0, true, 6.754_255_206_761_999),
+            (8.0, true, 4.727_978_644_733_399),
+            (9.0, false, 6.606_547_753_887_045),
+            (10.0, false, 6.763_279_816_944_947),
+            (11.0, false, 7.598_174_833_907_107),
+            (12.0, false, 11.511_232_804_773_524),
+        ] {
+            // The vectors leave the measured rate and the ceiling out.
+            (limiter.measured, limiter.fill_rate) = (f64::MAX, rate);
+            rate = if throttled { limiter.throttled(now) } else { limiter.cubic(now) };
+            assert!((rate - expected).abs() < 1e-9, "{now}: {rate}");
+        }
+    }
+
+    #[test]
+    fn a_decrease_is_seventy_percent_and_sets_the_window() {
+        let mut limiter = RateLimiter { enabled: true, measured: 8.0, fill_rate: 8.0, ..RateLimiter::new() };
+        assert!((limiter.throttled(0.0) - 5.6).abs() < 1e-12);
+        assert!((limiter.window - 1.817_120_592_832_139_7).abs() < 1e-12);
+    }
+
+    #[test]
+    fn after_one_throttle_at_low_volume_the_next_send_is_two_seconds_away() {
+        let mut limiter = RateLimiter::new();
+        assert_eq!(limiter.take(at(0.0)), Ok(()));
+        limiter.update(at(0.0), true);
+        let wait = limiter.take(at(0.1)).unwrap_err();
+        assert!((wait.as_secs_f64() - 1.9).abs() < 1e-9, "{wait:?}");
+        for _ in 0..10 {
+            assert_eq!(limiter.take(at(0.1)), Err(wait));
+        }
+        assert_eq!(limiter.take(at(2.0)), Ok(()));
+        assert!(limiter.capacity >= 0.0);
+    }
+
+    #[test]
+    fn a_shortfall_of_nothing_is_granted_and_a_clock_that_goes_back_gives_nothing() {
+        let mut limiter = RateLimiter {
+            enabled: true,
+            capacity: 1.0 - 1e-12,
+            fill_rate: 0.5,
+            max_capacity: 1.0,
+            refilled: Some(5.0),
+            ..RateLimiter::new()
+        };
+        assert_eq!(limiter.take(at(4.0)), Ok(()));
+        assert!(limiter.take(at(4.0)).is_err());
+    }
+}

@@ -1,0 +1,198 @@
+//! What a service says in its own words: error codes and delays in HTTP answers, and the
+//! AWS CLI's error line (reference §7, §8 and §11).
+
+use std::time::{Duration, SystemTime};
+
+use serde_json::Value;
+
+use super::server_delay::{longest, parse_aws, parse_retry_after};
+use super::{Mode, ServerDelay};
+
+/// The most bytes of a body that are looked into.
+const MAX_BODY: usize = 1024 * 1024;
+
+/// An HTTP answer, as far as it is needed to judge it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Response {
+    /// Its status.
+    pub status: u16,
+    /// Names and values, as they came.
+    pub headers: Vec<(String, String)>,
+    /// The beginning of its body.
+    pub body: Vec<u8>,
+}
+
+impl Response {
+    /// The values of a header, whatever its case.
+    fn values(&self, name: &'static str) -> impl Iterator<Item = &str> {
+        let same = move |(known, _): &&(String, String)| known.eq_ignore_ascii_case(name);
+        self.headers.iter().filter(same).map(|(_, value)| value.as_str())
+    }
+
+    fn first(&self, name: &'static str) -> Option<&str> {
+        self.values(name).next()
+    }
+
+    /// The AWS error code or Google RPC status that the answer carries, where its protocol
+    /// documents it. A header beats the body, except where the protocol has none there.
+    pub fn error_code(&self) -> Option<String> {
+        if let Some(value) = self.first("x-amzn-query-error") {
+            // `CODE;Type`: a service that used to speak another protocol.
+            return word(value.split(';').next().unwrap_or_default());
+        }
+        let content_type = self.first("content-type").unwrap_or_default();
+        let code_is_in_body = content_type.starts_with("application/x-amz-json-1.");
+        if let (Some(value), false) = (self.first("x-amzn-errortype"), code_is_in_body) {
+            return json_code(value);
+        }
+        let body = self.body.get(..MAX_BODY).unwrap_or(&self.body);
+        match body.trim_ascii_start().first() {
+            Some(b'{' | b'[') => code_in_json(&serde_json::from_slice(body).ok()?),
+            Some(b'<') => code_in_xml(&String::from_utf8_lossy(body)),
+            _ => None,
+        }
+    }
+
+    /// Whether a service says that the caller's allowance is used up.
+    pub fn allowance_is_used_up(&self) -> bool {
+        self.first("x-ratelimit-remaining").is_some_and(|value| value.trim() == "0")
+    }
+
+    /// The delay that the answer asks for, and whether a header meant for that was junk.
+    ///
+    /// `x-amz-retry-after` counts in the standard and adaptive modes and wins there; then
+    /// `Retry-After`, and where that is missing `x-ratelimit-reset` (a time) or
+    /// `RateLimit-Reset` (seconds). Of several headers of one name the longest counts.
+    pub fn server_delay(&self, mode: Mode, now: SystemTime) -> (Option<ServerDelay>, bool) {
+        let mut junk = false;
+        if matches!(mode, Mode::Standard | Mode::Adaptive) {
+            let (wanted, wrong) = longest(self.values("x-amz-retry-after").map(parse_aws));
+            junk |= wrong;
+            if let Some(wanted) = wanted {
+                return (Some(ServerDelay::Aws(wanted)), junk);
+            }
+        }
+        let answered = self.first("date").and_then(|date| httpdate::parse_http_date(date.trim()).ok());
+        let from = answered.unwrap_or(now);
+        let until = |value: &str| {
+            let seconds = value.trim().parse().ok().filter(|_| value.trim().bytes().all(|b| b.is_ascii_digit()))?;
+            let reset = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds))?;
+            Some(reset.duration_since(from).unwrap_or(Duration::ZERO))
+        };
+        let seconds = |value: &str| parse_retry_after(value, answered, now);
+        let sources = [
+            longest(self.values("retry-after").map(seconds)),
+            longest(self.values("x-ratelimit-reset").map(until)),
+            longest(self.values("ratelimit-reset").map(seconds)),
+        ];
+        for (wanted, wrong) in sources {
+            junk |= wrong;
+            if let Some(wanted) = wanted {
+                return (Some(ServerDelay::RetryAfter(wanted)), junk);
+            }
+        }
+        (None, junk)
+    }
+}
+
+/// A code without what surrounds it; `None` for nothing.
+fn word(code: &str) -> Option<String> {
+    let code = code.trim();
+    (!code.is_empty()).then(|| code.to_owned())
+}
+
+/// JSON protocols write `namespace#Code:address`.
+fn json_code(code: &str) -> Option<String> {
+    let code = code.split(':').next().unwrap_or_default();
+    word(code.rsplit('#').next().unwrap_or_default())
+}
+
+fn code_in_json(body: &Value) -> Option<String> {
+    let text = |value: &Value| value.as_str().and_then(json_code);
+    // Google wraps the status: `{"error": {"code": 503, "status": "UNAVAILABLE"}}`, in a
+    // list where the answer was to be a stream.
+    let body = body.get(0).unwrap_or(body);
+    let google = body.get("error").and_then(|error| error.get("status")).and_then(text);
+    let aws = || ["code", "Code", "__type"].iter().find_map(|key| body.get(key).and_then(text));
+    google.or_else(aws)
+}
+
+fn code_in_xml(body: &str) -> Option<String> {
+    let mut body = body.trim_start();
+    if body.starts_with("<?xml") {
+        body = body.split_once("?>")?.1.trim_start();
+    }
+    let roots = ["<Error", "<ErrorResponse", "<Response"];
+    let is_root = |root: &str| body.strip_prefix(root).is_some_and(|rest| rest.starts_with(['>', ' ']));
+    roots.into_iter().find(|root| is_root(root))?;
+    let error = body.split_once("<Error>").or_else(|| body.split_once("<Error "))?.1;
+    word(error.split_once("<Code>")?.1.split_once("</Code>")?.0)
+}
+
+/// The code in the AWS CLI's error line, `An error occurred (CODE) when calling the …`.
+pub fn aws_cli_error(stderr: &str) -> Option<&str> {
+    let after = stderr.split_once("An error occurred (").or_else(|| stderr.split_once("A client error ("))?.1;
+    let (code, rest) = after.split_once(')')?;
+    (rest.starts_with(" when calling the ") || rest.starts_with(" occurred when calling the ")).then_some(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(headers: &[(&str, &str)], body: &str) -> Response {
+        let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Response { status: 400, headers, body: body.as_bytes().to_vec() }
+    }
+
+    #[test]
+    fn google_statuses_are_found() {
+        let body = r#"{"error":{"code":503,"message":"m","status":"UNAVAILABLE"}}"#;
+        assert_eq!(answer(&[], body).error_code().as_deref(), Some("UNAVAILABLE"));
+        assert_eq!(answer(&[], &format!("[{body}]")).error_code().as_deref(), Some("UNAVAILABLE"));
+    }
+
+    #[test]
+    fn junk_bodies_have_no_code() {
+        let deep = "[".repeat(100_000);
+        for body in
+            ["", "{", "null", "[]", "<", "<a/>", "<Error>", "<Error><Code></Code></Error>", "{\"code\":7}", &deep]
+        {
+            assert_eq!(answer(&[], body).error_code(), None, "{}", &body[..body.len().min(20)]);
+        }
+    }
+
+    #[test]
+    fn the_headers_come_in_their_order() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
+        let all = [("X-Amz-Retry-After", "1500"), ("Retry-After", "7"), ("x-ratelimit-reset", "1000009")];
+        let delay = |headers: &[(&str, &str)], mode| answer(headers, "").server_delay(mode, now);
+        let after = |seconds| Some(ServerDelay::RetryAfter(Duration::from_secs(seconds)));
+        let aws = Some(ServerDelay::Aws(Duration::from_millis(1500)));
+        assert_eq!(delay(&all, Mode::Standard), (aws, false));
+        assert_eq!(delay(&all, Mode::Google), (after(7), false));
+        assert_eq!(delay(&all[2..], Mode::Google), (after(9), false));
+        assert_eq!(delay(&[("RateLimit-Reset", "5")], Mode::Google), (after(5), false));
+        assert_eq!(delay(&[("Retry-After", "2"), ("Retry-After", "9")], Mode::Google), (after(9), false));
+        assert_eq!(delay(&[("Retry-After", "soon")], Mode::Standard), (None, true));
+        assert_eq!(delay(&[("x-ratelimit-reset", "1")], Mode::Standard), (after(0), false));
+        assert_eq!(delay(&[], Mode::Standard), (None, false));
+    }
+
+    #[test]
+    fn the_aws_cli_line_carries_a_code() {
+        for (line, code) in [
+            (
+                "\nAn error occurred (ThrottlingException) when calling the X operation (reached max retries: 2): m",
+                Some("ThrottlingException"),
+            ),
+            ("aws: [ERROR]: An error occurred (429) when calling the GetObject operation: m", Some("429")),
+            ("A client error (AccessDenied) occurred when calling the X operation: m", Some("AccessDenied")),
+            ("An error occurred (unfinished", None),
+            ("An error occurred (x) elsewhere", None),
+            ("", None),
+        ] {
+            assert_eq!(aws_cli_error(line), code, "{line}");
+        }
+    }
+}
