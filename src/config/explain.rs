@@ -28,13 +28,22 @@ pub fn explain(plan: &Plan, given: &[Given]) -> String {
                 (if told.is_empty() { "on".to_owned() } else { told }, last.place.clone())
             }
             None => match default(option.id, plan) {
-                Some(value) => (value, format!("default of the {} mode", plan.mode.as_str())),
+                Some(value) if is_up_to_the_mode(option.id) => {
+                    (value, format!("default of the {} mode", plan.mode.as_str()))
+                }
+                Some(value) => (value, "default".to_owned()),
                 None => continue,
             },
         };
-        let _ = writeln!(text, "{:<22} {:<22} {source}", option.long, value);
+        let _ = writeln!(text, "{:<20} {:<28} {source}", option.long, value);
     }
     text
+}
+
+/// Whether the default of a setting is another in each mode.
+fn is_up_to_the_mode(id: Id) -> bool {
+    use Id::{BaseDelay, Deadline, Jitter, MaxAttempts, MaxBackoff, QuotaCapacity, ThrottleBaseDelay};
+    matches!(id, MaxAttempts | BaseDelay | ThrottleBaseDelay | MaxBackoff | Jitter | Deadline | QuotaCapacity)
 }
 
 /// The value of a setting that nobody gave.

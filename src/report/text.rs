@@ -98,8 +98,13 @@ impl<'a> Text<'a> {
         Self { plan, verbosity, groups: Vec::new(), left_out: false, class: Class::Success }
     }
 
-    fn note(&mut self, attempt: u64, outcome: &Outcome) {
-        let words = describe(outcome);
+    fn note(&mut self, attempt: u64, outcome: &Outcome, verdict: &Verdict) {
+        let words = match outcome {
+            Outcome::Exited(0) if verdict.class != Class::Success => {
+                format!("exit status 0, a failure by {}", verdict.rule)
+            }
+            _ => describe(outcome),
+        };
         let full = self.groups.len() == LISTED;
         match self.groups.last_mut() {
             Some(group) if group.words == words => group.last = attempt,
@@ -124,7 +129,7 @@ impl<'a> Text<'a> {
     }
 
     fn attempt_finished(&mut self, attempt: u64, outcome: &Outcome, verdict: &Verdict, duration: Duration) {
-        self.note(attempt, outcome);
+        self.note(attempt, outcome, verdict);
         self.class = verdict.class;
         if self.verbosity >= Verbosity::Verbose {
             say(&format!(
