@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::io::Write as _;
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -69,7 +70,9 @@ fn run_command(
 ) -> Result<ExitStatus> {
     let random = random_bytes()?;
     let run_id = format!("{:032x}", u128::from_le_bytes(std::array::from_fn(|i| random[i])));
-    let plan = Plan::resolve(given, command, run_id)?;
+    let mut plan = Plan::resolve(given, command, run_id)?;
+    plan.supervision.spool_folder =
+        ProcessEnvironment.get("TMPDIR").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
     plan.check_for_a_run()?;
     let seed = plan.seed.map_or(random, Session::seed_from);
     let events = plan.events.as_ref().map(|target| {

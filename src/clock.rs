@@ -43,6 +43,8 @@ pub enum Event {
     Signal(Received),
     /// One of the alarms passed.
     Alarm,
+    /// One of the other descriptors is ready.
+    Ready,
 }
 
 /// The wall clock, for time stamps only: it may jump, and nothing is measured by it.
@@ -73,8 +75,9 @@ impl SystemClock {
         Self { signals, start: now(), paused: Cell::default(), timer: OnceCell::new() }
     }
 
-    /// Waits for a signal or the first alarm. A signal that is already there comes first.
-    pub fn next(&self, alarms: Alarms) -> Event {
+    /// Waits for a signal, the first alarm, or one of the other descriptors, which are left
+    /// as the last look at them found them. What is already there comes in that order.
+    pub fn next<'a>(&'a self, alarms: Alarms, others: &mut Vec<PollFd<'a>>) -> Event {
         loop {
             if let Some(received) = self.signals.next() {
                 return Event::Signal(received);
@@ -84,12 +87,14 @@ impl SystemClock {
             if passed(alarms.running, elapsed.running) || passed(alarms.boot, elapsed.boot) {
                 return Event::Alarm;
             }
-            self.poll(alarms, elapsed);
+            if self.poll(alarms, elapsed, others) {
+                return Event::Ready;
+            }
         }
     }
 
-    /// Blocks until something may have happened.
-    fn poll(&self, alarms: Alarms, elapsed: Elapsed) {
+    /// Blocks until something may have happened; true where that is one of the others.
+    fn poll<'a>(&'a self, alarms: Alarms, elapsed: Elapsed, others: &mut Vec<PollFd<'a>>) -> bool {
         let mut timeout = alarms.running.map(|alarm| alarm.saturating_sub(elapsed.running));
         let timer = alarms.boot.and_then(|alarm| self.set_timer(alarm));
         if let (Some(alarm), None) = (alarms.boot, timer) {
@@ -99,12 +104,14 @@ impl SystemClock {
         }
         // What is too long for the kernel is endless.
         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
-        let signals = PollFd::new(&self.signals, PollFlags::IN);
+        let count = others.len();
+        others.push(PollFd::new(&self.signals, PollFlags::IN));
+        others.extend(timer.map(|timer| PollFd::new(timer, PollFlags::IN)));
         // An interrupted or failed poll is looked into by the caller's next round.
-        let _ = match timer {
-            Some(timer) => poll(&mut [signals, PollFd::new(timer, PollFlags::IN)], timeout.as_ref()),
-            None => poll(&mut [signals], timeout.as_ref()),
-        };
+        let ready = poll(others, timeout.as_ref()).is_ok();
+        let signalled = others.get(count).is_some_and(|signals| !signals.revents().is_empty());
+        others.truncate(count);
+        ready && !signalled && others.iter().any(|other| !other.revents().is_empty())
     }
 
     /// Sets the boot-time timer to a point of run time.

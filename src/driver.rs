@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::config::Plan;
-use crate::exit::ExitStatus;
+use crate::exit::{ExitStatus, OWN_FAILURE};
 use crate::policy::{Class, Decision, Evidence, Judged, Obstacle, Outcome, Session, Signal, StopReason};
 use crate::process::Wrote;
 use crate::report::{Event, Reporter};
@@ -48,8 +48,23 @@ pub trait AttemptRunner {
     /// Waits between attempts, on the clock that includes suspension.
     fn wait(&mut self, delay: Duration) -> Wake;
 
+    /// Does what is left to do when no further attempt follows: output that was held back
+    /// is written.
+    fn conclude(&mut self, reason: &StopReason) -> Result<(), Conclusion>;
+
     /// Makes ready for another attempt after a wait, or says what stands in the way.
     fn prepare_retry(&mut self) -> Result<(), Obstacle>;
+}
+
+/// What can go wrong at the end of a run, which the last attempt's result does not tell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Conclusion {
+    /// Nobody reads standard output any more.
+    ReaderGone,
+    /// A signal that ends runs arrived.
+    Interrupted(Signal),
+    /// Output is lost: why.
+    Lost(String),
 }
 
 /// What a run came to.
@@ -61,6 +76,8 @@ pub struct Summary {
     pub attempts: u64,
     /// How retryx is to end.
     pub exit_status: ExitStatus,
+    /// Why the output is not whole, where it is not.
+    pub lost: Option<String>,
 }
 
 /// A run in progress: the plan's state machine and the doors it acts through.
@@ -158,12 +175,27 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
         wake
     }
 
-    fn stop(self, reason: StopReason, status: ExitStatus) -> Summary {
+    fn stop(self, mut reason: StopReason, mut status: ExitStatus) -> Summary {
+        let mut lost = None;
+        match self.runner.conclude(&reason) {
+            Ok(()) => {}
+            Err(Conclusion::ReaderGone) => status = ExitStatus::Signal(Signal::PIPE),
+            Err(Conclusion::Interrupted(signal)) => {
+                (reason, status) = (StopReason::Interrupted(signal), ExitStatus::Signal(signal));
+            }
+            Err(Conclusion::Lost(error)) => {
+                // Without its output a success is none.
+                if reason == StopReason::Success {
+                    status = ExitStatus::Code(OWN_FAILURE);
+                }
+                lost = Some(error);
+            }
+        }
         let exit_status = match (&reason, self.plan.exit_code_on_failure) {
             (StopReason::Success | StopReason::Interrupted(_), _) | (_, None) => status,
             (_, Some(code)) => ExitStatus::Code(code),
         };
-        let summary = Summary { reason, attempts: self.session.attempts(), exit_status };
+        let summary = Summary { reason, attempts: self.session.attempts(), exit_status, lost };
         self.reporter.report(&Event::Stopped {
             summary: &summary,
             elapsed: self.clock.elapsed().boot,
@@ -211,6 +243,7 @@ mod tests {
         oversleep: Duration,
         /// What stands in the way after a wait.
         obstacle: Option<Obstacle>,
+        conclusion: Option<Conclusion>,
         facts: Vec<Facts>,
         waits: Vec<Duration>,
     }
@@ -224,6 +257,7 @@ mod tests {
                 interrupt: None,
                 oversleep: Duration::ZERO,
                 obstacle: None,
+                conclusion: None,
                 facts: Vec::new(),
                 waits: Vec::new(),
             }
@@ -247,6 +281,10 @@ mod tests {
                     Wake::Elapsed
                 }
             }
+        }
+
+        fn conclude(&mut self, _: &StopReason) -> Result<(), Conclusion> {
+            self.conclusion.take().map_or(Ok(()), Err)
         }
 
         fn prepare_retry(&mut self) -> Result<(), Obstacle> {

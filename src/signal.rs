@@ -29,7 +29,7 @@ pub struct Signals {
 
 impl Signals {
     /// Signals that are watched unless they were ignored from the start.
-    pub const WATCHED: [Signal; 10] = [
+    pub const WATCHED: [Signal; 11] = [
         Signal::INT,
         Signal::QUIT,
         Signal::TERM,
@@ -40,6 +40,7 @@ impl Signals {
         Signal::TTIN,
         Signal::TTOU,
         Signal::CONT,
+        Signal::WINCH,
     ];
 
     /// Opens the channel: from now on the watched signals arrive here. Fails when no

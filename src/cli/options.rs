@@ -32,6 +32,8 @@ pub enum Id {
     KillAfter,
     KillSignal,
     Stdin,
+    Stdout,
+    Stderr,
     Shell,
     OwnGroup,
     ExitCodeOnFailure,
@@ -125,7 +127,7 @@ const COMMAND: &str = "Command";
 const REPORT: &str = "Report";
 
 /// Every option, in the order of the help.
-pub static OPTIONS: [Opt; 50] = [
+pub static OPTIONS: [Opt; 52] = [
     Opt {
         id: Id::Mode,
         long: "mode",
@@ -409,11 +411,34 @@ pub static OPTIONS: [Opt; 50] = [
         long: "stdin",
         short: None,
         value: Some("KIND"),
-        choices: &["auto", "inherit", "null"],
+        choices: &["auto", "replay", "inherit", "null"],
         heading: COMMAND,
         help: "What attempts read [default: auto]",
         more: "auto: retryx's own standard input; a file is put back to where it was before each retry, and nothing \
-               is retried once something was read from a pipe. inherit: as it is, at your risk. null: /dev/null",
+               is retried once something was read from a pipe. replay: kept (past 8 MiB in a temporary file without a \
+               name) and fed to every attempt. inherit: as it is, at your risk. null: /dev/null",
+    },
+    Opt {
+        id: Id::Stdout,
+        long: "stdout",
+        short: None,
+        value: Some("KIND"),
+        choices: &["each", "final", "success"],
+        heading: COMMAND,
+        help: "Whose output is written [default: each]",
+        more: "each: every attempt writes directly. final: output is held back (past 8 MiB in a temporary file \
+               without a name), and only the last attempt's is written when it is over. success: as final, and \
+               nothing unless the run succeeds. Where standard error is the same file, it is held with it",
+    },
+    Opt {
+        id: Id::Stderr,
+        long: "stderr",
+        short: None,
+        value: Some("KIND"),
+        choices: &["each", "final", "success"],
+        heading: COMMAND,
+        help: "The same for standard error [default: each]",
+        more: "",
     },
     Opt {
         id: Id::Shell,

@@ -71,6 +71,7 @@ fn default(id: Id, plan: &Plan) -> Option<String> {
         Id::KillAfter => human(plan.supervision.kill_after),
         Id::KillSignal => plan.supervision.kill_signal.to_string().trim_start_matches("SIG").to_owned(),
         Id::Stdin => "auto".to_owned(),
+        Id::Stdout | Id::Stderr => "each".to_owned(),
         Id::QuotaCapacity => session.quota.map_or_else(|| "no quota".to_owned(), |quota| quota.capacity.to_string()),
         Id::QuotaCost => {
             let quota = session.quota?;

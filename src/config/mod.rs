@@ -17,7 +17,7 @@ use std::time::Duration;
 use crate::cli::options::Id;
 use crate::cli::{Given, UsageError};
 use crate::policy::{Backoff, Classifier, Formula, Jitter, Limits, Mode, QuotaPlan, SessionPlan, Signal};
-use crate::process::{Source, SupervisionPlan};
+use crate::process::{Output, Source, SupervisionPlan};
 use crate::report::text::Verbosity;
 use crate::units::human;
 
@@ -135,6 +135,8 @@ impl Plan {
             shell,
             own_group: settings.own_group.unwrap_or(false),
             stdin: settings.stdin.unwrap_or(Source::Auto),
+            outputs: [settings.stdout, settings.stderr].map(|output| output.unwrap_or(Output::Each)),
+            spool_folder: PathBuf::new(),
             timeout: settings.timeout,
             total_timeout: settings.total_timeout,
             kill_signal: settings.kill_signal.unwrap_or(Signal::TERM),

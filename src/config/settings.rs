@@ -14,7 +14,7 @@ use crate::cli::options::Id;
 use crate::cli::{Given, Rank, UsageError};
 use crate::policy::matcher::Term;
 use crate::policy::{Jitter, Mode, Signal};
-use crate::process::Source;
+use crate::process::{Output, Source};
 use crate::report::text::Verbosity;
 
 /// Each setting as its strongest source left it; `None` where no source has it.
@@ -48,6 +48,8 @@ pub(super) struct Settings {
     pub(super) kill_after: Option<Duration>,
     pub(super) kill_signal: Option<Signal>,
     pub(super) stdin: Option<Source>,
+    pub(super) stdout: Option<Output>,
+    pub(super) stderr: Option<Output>,
     pub(super) shell: Option<bool>,
     pub(super) own_group: Option<bool>,
     pub(super) exit_code_on_failure: Option<u8>,
@@ -114,6 +116,8 @@ impl Settings {
             Id::KillAfter => self.kill_after = Some(duration(option)?),
             Id::KillSignal => self.kill_signal = Some(signal(option)?),
             Id::Stdin => self.stdin = Some(values::stdin(option)?),
+            Id::Stdout => self.stdout = Some(values::output(option)?),
+            Id::Stderr => self.stderr = Some(values::output(option)?),
             Id::Shell => self.shell = Some(flag(option)?),
             Id::OwnGroup => self.own_group = Some(flag(option)?),
             Id::ExitCodeOnFailure => self.exit_code_on_failure = Some(code(option)?),

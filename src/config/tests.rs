@@ -66,7 +66,8 @@ fn a_wrong_value_is_named_with_its_place_and_the_remedy() {
         ("--events fd:x y", &["--events", "'fd:x'"]),
         ("-q -v x", &["--quiet", "--verbose"]),
         ("--shell echo hi", &["--shell", "quotes"]),
-        ("--stdin replay x", &["--stdin", "'replay'"]),
+        ("--stdin some x", &["--stdin", "'some'", "replay"]),
+        ("--stdout last x", &["--stdout", "'last'", "final"]),
     ] {
         let error = plan(line).unwrap_err();
         for part in parts {

@@ -9,7 +9,7 @@ use super::EventsTarget;
 use crate::cli::{Given, UsageError};
 use crate::policy::matcher::{self, Term};
 use crate::policy::{NANO, Signal};
-use crate::process::Source;
+use crate::process::{Output, Source};
 use crate::units::{DURATION_FORMS, parse_duration};
 
 /// An error that names the place, the value and what would be valid.
@@ -95,7 +95,14 @@ pub(super) fn one_of<T: Copy>(given: &Given, words: &[(&str, T)]) -> Result<T, U
 
 /// What attempts read.
 pub(super) fn stdin(given: &Given) -> Result<Source, UsageError> {
-    one_of(given, &[("auto", Source::Auto), ("inherit", Source::Inherit), ("null", Source::Null)])
+    let kinds =
+        [("auto", Source::Auto), ("replay", Source::Replay), ("inherit", Source::Inherit), ("null", Source::Null)];
+    one_of(given, &kinds)
+}
+
+/// What becomes of an output stream.
+pub(super) fn output(given: &Given) -> Result<Output, UsageError> {
+    one_of(given, &[("each", Output::Each), ("final", Output::Final), ("success", Output::Success)])
 }
 
 /// Where events go.

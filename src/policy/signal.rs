@@ -42,6 +42,10 @@ impl Signal {
     pub const TTIN: Self = Self(21);
     /// Terminal output of a background process.
     pub const TTOU: Self = Self(22);
+    /// A file grew past its limit.
+    pub const XFSZ: Self = Self(25);
+    /// The terminal's size changed.
+    pub const WINCH: Self = Self(28);
     /// Highest signal number on Linux.
     pub const MAX: i32 = 64;
 

@@ -22,10 +22,14 @@
 //! set-user-id programs.
 
 mod family;
+mod held;
 mod inherited;
+mod replay;
 mod spawn;
+mod spool;
 mod stdin;
 mod stdout;
+mod streams;
 mod supervise;
 mod terminal;
 pub(crate) mod unix;
@@ -34,5 +38,6 @@ mod watch;
 pub use inherited::{Inherited, inherited_descriptor};
 pub use stdin::Source;
 pub use stdout::Wrote;
+pub use streams::Output;
 pub use supervise::{SupervisionPlan, Supervisor};
 pub use unix::{die_of, environment};

@@ -60,10 +60,15 @@ impl Command {
         Self::new(&words.map(OsStr::to_owned), own_group)
     }
 
-    /// Starts the command with these facts in its environment, and with `stdin` in place
-    /// of the inherited standard input if given. A command that cannot be started is an
+    /// Starts the command with these facts in its environment, and with these descriptors
+    /// in place of the inherited standard ones. A command that cannot be started is an
     /// outcome.
-    pub fn start(&self, inherited: &Inherited, facts: &[CString], stdin: Option<RawFd>) -> Result<i32, Outcome> {
+    pub fn start(
+        &self,
+        inherited: &Inherited,
+        facts: &[CString],
+        descriptors: [Option<RawFd>; 3],
+    ) -> Result<i32, Outcome> {
         let own = facts.iter().map(|fact| fact.as_ptr());
         let environment = self.environment.iter().map(|entry| entry.as_ptr());
         unix::launch(&Launch {
@@ -74,7 +79,7 @@ impl Command {
             mask: inherited.mask(),
             ignore_chld: inherited.chld_ignored(),
             own_group: self.own_group,
-            stdin,
+            descriptors,
         })
         .map_err(|error| self.not_started(error))
     }

@@ -22,6 +22,8 @@ pub enum Source {
     Inherit,
     /// `/dev/null`.
     Null,
+    /// The caller's, kept and fed to every attempt.
+    Replay,
 }
 
 /// The state of standard input between attempts.

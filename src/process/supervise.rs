@@ -2,24 +2,30 @@
 
 use std::ffi::{CString, OsString};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use rustix::process::{
     Pid, WaitOptions, WaitStatus, getpgid, getpgrp, getpid, getppid, getsid, set_child_subreaper, wait,
 };
 
 use super::family::{Family, Member};
+use super::held::Held;
 use super::inherited::Inherited;
 use super::spawn::Command;
 use super::stdin::{Source, Stdin};
 use super::stdout::{Stdout, Wrote, reader_is_gone};
+use super::streams::{Ends, Output, Streams};
 use super::terminal::Settings;
 use super::unix;
 use crate::clock::{Alarms, Clock, Event, SystemClock};
-use crate::driver::{AttemptRunner, Attempted, Facts, Wake};
-use crate::policy::{Obstacle, Outcome, Signal, TimeLimit};
+use crate::driver::{AttemptRunner, Attempted, Conclusion, Facts, Wake};
+use crate::policy::{Obstacle, Outcome, Signal, StartFailure, StopReason, TimeLimit};
+use crate::report::text::say;
 use crate::signal::Received;
 
 /// How attempts are run; immutable for a run.
@@ -34,6 +40,10 @@ pub struct SupervisionPlan {
     pub own_group: bool,
     /// What an attempt gets as standard input.
     pub stdin: Source,
+    /// What becomes of standard output and standard error.
+    pub outputs: [Output; 2],
+    /// Where what is kept of them goes, once it is too much for memory.
+    pub spool_folder: PathBuf,
     /// The limit on one attempt, on the clock that stands still with the machine.
     pub timeout: Option<Duration>,
     /// The limit on the run, on the clock that goes on.
@@ -67,6 +77,7 @@ pub struct Supervisor<'a> {
     family: Option<Family>,
     null: Option<OwnedFd>,
     stdin: Stdin,
+    streams: Streams,
 }
 
 impl<'a> Supervisor<'a> {
@@ -80,7 +91,7 @@ impl<'a> Supervisor<'a> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let null = match plan.stdin {
             Source::Null => Some(rustix::fs::open("/dev/null", flags, Mode::empty())?),
-            Source::Auto | Source::Inherit => None,
+            Source::Auto | Source::Inherit | Source::Replay => None,
         };
         let limited = plan.timeout.is_some() || plan.total_timeout.is_some() || plan.kill_after_term;
         let family = limited.then(|| {
@@ -91,7 +102,9 @@ impl<'a> Supervisor<'a> {
         });
         let guarded = plan.stdin == Source::Auto && plan.may_retry && inherited.was_open(0);
         let stdin = if guarded { Stdin::look() } else { Stdin::Free };
-        Ok(Self { plan, clock, inherited, command, family, null, stdin })
+        let replays = plan.stdin == Source::Replay && plan.may_retry;
+        let streams = Streams::new(replays, plan.outputs, &plan.spool_folder, inherited);
+        Ok(Self { plan, clock, inherited, command, family, null, stdin, streams })
     }
 
     fn facts(&self, facts: &Facts) -> Vec<CString> {
@@ -111,8 +124,25 @@ impl<'a> Supervisor<'a> {
         given.into_iter().map(|fact| super::spawn::c_string(&entry(fact))).collect()
     }
 
+    /// The descriptors of the next attempt; what cannot be made now may be had later.
+    fn ends(&mut self) -> Result<Ends, Outcome> {
+        let mut ends = self.streams.begin().map_err(|error| {
+            let errno = error.raw_os_error().unwrap_or_default();
+            let error = format!("no pipe for its streams: {}", error.kind());
+            Outcome::NotStarted { failure: StartFailure::Transient, errno, error }
+        })?;
+        if let Some(null) = self.null.as_ref().and_then(|null| null.try_clone().ok()) {
+            ends.set(0, null);
+        }
+        Ok(ends)
+    }
+
     /// What forbids a retry as far as the standard streams are concerned.
     fn stream_obstacle(&mut self) -> Option<Obstacle> {
+        if let Some(error) = self.streams.input_lost() {
+            say(&format!("--stdin replay: standard input cannot be kept: {}", error.kind()));
+            return Some(Obstacle::StdinConsumed);
+        }
         if self.stdin.is_lost() {
             return Some(Obstacle::StdinConsumed);
         }
@@ -123,17 +153,19 @@ impl<'a> Supervisor<'a> {
 impl AttemptRunner for Supervisor<'_> {
     fn attempt(&mut self, facts: &Facts) -> Attempted {
         let terminal = Settings::read();
-        let looks = self.plan.may_retry && self.inherited.was_open(1);
+        let looks = self.plan.may_retry && self.inherited.was_open(1) && !self.streams.holds_stdout();
         let stdout = if looks { Stdout::look() } else { Stdout::Indifferent };
         let facts = self.facts(facts);
-        let stdin = self.null.as_ref().map(AsRawFd::as_raw_fd);
-        let pid = match self.command.start(self.inherited, &facts, stdin) {
+        let pid = match self.ends().and_then(|ends| self.command.start(self.inherited, &facts, ends.descriptors())) {
             Ok(pid) => pid,
             Err(outcome) => {
+                self.streams.end();
                 return Attempted { outcome, obstacle: self.stream_obstacle(), wrote: Wrote::No };
             }
         };
-        let ended = Attempt::new(self.plan, self.clock, self.family.as_ref(), pid).supervise();
+        let streams = &mut self.streams;
+        let ended = Attempt::new(self.plan, self.clock, self.family.as_ref(), streams, pid).supervise();
+        self.streams.end();
         let clean = matches!(ended.outcome, Outcome::Exited(_)) && ended.interrupted.is_none();
         if let (Some(terminal), false) = (terminal, clean) {
             terminal.restore();
@@ -155,8 +187,9 @@ impl AttemptRunner for Supervisor<'_> {
     fn wait(&mut self, delay: Duration) -> Wake {
         let end = self.clock.elapsed().boot.saturating_add(delay);
         loop {
-            match self.clock.next(Alarms { running: None, boot: Some(end) }) {
+            match self.clock.next(Alarms { running: None, boot: Some(end) }, &mut Vec::new()) {
                 Event::Alarm => return Wake::Elapsed,
+                Event::Ready => {}
                 Event::Signal(Received { signal, .. }) => match signal {
                     _ if signal.ends_the_run() => return Wake::Interrupted(signal),
                     Signal::TSTP | Signal::TTIN | Signal::TTOU => {
@@ -171,6 +204,22 @@ impl AttemptRunner for Supervisor<'_> {
         }
     }
 
+    fn conclude(&mut self, reason: &StopReason) -> Result<(), Conclusion> {
+        if matches!(reason, StopReason::Interrupted(_)) {
+            // What a signal cut off is not whole.
+            return Ok(());
+        }
+        let success = *reason == StopReason::Success;
+        for held in self.streams.wanted(success) {
+            if let Some(error) = held.lost() {
+                let error = format!("the output could not be kept, and none of it is written: {}", error.kind());
+                return Err(Conclusion::Lost(error));
+            }
+            emit(held, self.clock)?;
+        }
+        Ok(())
+    }
+
     fn prepare_retry(&mut self) -> Result<(), Obstacle> {
         if let Some(obstacle) = self.stream_obstacle() {
             return Err(obstacle);
@@ -180,6 +229,32 @@ impl AttemptRunner for Supervisor<'_> {
         }
         self.inherited.restore_status_flags();
         Ok(())
+    }
+}
+
+/// Writes what was held back. A signal that ends runs ends this too.
+fn emit(held: &mut Held, clock: &SystemClock) -> Result<(), Conclusion> {
+    let mut offset = 0;
+    loop {
+        let mut target = vec![PollFd::from_borrowed_fd(held.target(), PollFlags::OUT)];
+        match clock.next(Alarms::default(), &mut target) {
+            Event::Signal(Received { signal, .. }) => match signal {
+                _ if signal.ends_the_run() => return Err(Conclusion::Interrupted(signal)),
+                Signal::TSTP | Signal::TTIN | Signal::TTOU => clock.pause(|| unix::take(signal)),
+                _ => {}
+            },
+            Event::Alarm => {}
+            Event::Ready => match held.emit(offset) {
+                Ok(0) => return Ok(()),
+                Ok(count) => offset += count,
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                Err(Errno::PIPE) => return Err(Conclusion::ReaderGone),
+                Err(error) => {
+                    let error = format!("the output cannot be written: {}", io::Error::from(error).kind());
+                    return Err(Conclusion::Lost(error));
+                }
+            },
+        }
     }
 }
 
@@ -215,6 +290,7 @@ struct Attempt<'a> {
     plan: &'a SupervisionPlan,
     clock: &'a SystemClock,
     family: Option<&'a Family>,
+    streams: &'a mut Streams,
     pid: i32,
     started: Duration,
     /// How the command itself ended, once it is reaped.
@@ -239,11 +315,18 @@ struct Ending {
 }
 
 impl<'a> Attempt<'a> {
-    fn new(plan: &'a SupervisionPlan, clock: &'a SystemClock, family: Option<&'a Family>, pid: i32) -> Self {
+    fn new(
+        plan: &'a SupervisionPlan,
+        clock: &'a SystemClock,
+        family: Option<&'a Family>,
+        streams: &'a mut Streams,
+        pid: i32,
+    ) -> Self {
         Self {
             plan,
             clock,
             family,
+            streams,
             pid,
             started: clock.elapsed().running,
             outcome: None,
@@ -257,7 +340,15 @@ impl<'a> Attempt<'a> {
 
     fn supervise(mut self) -> Ended {
         loop {
-            match self.clock.next(self.alarms()) {
+            let (event, ready) = self.next();
+            match event {
+                Event::Ready => {
+                    if let Err(error) = self.streams.work(&ready) {
+                        // Cut off, its input would look whole.
+                        say(&format!("--stdin replay: what was kept cannot be read back: {}", error.kind()));
+                        self.pass_on(Signal::KILL);
+                    }
+                }
                 Event::Signal(received) => {
                     self.take(received);
                     if self.is_over() {
@@ -276,6 +367,17 @@ impl<'a> Attempt<'a> {
         }
     }
 
+    /// What happens next, and what came of the streams' interests.
+    fn next(&self) -> (Event, Vec<PollFlags>) {
+        let mut interests = self.streams.interests();
+        let event = self.clock.next(self.alarms(), &mut interests);
+        let ready = match event {
+            Event::Ready => interests.iter().map(PollFd::revents).collect(),
+            _ => Vec::new(),
+        };
+        (event, ready)
+    }
+
     fn alarms(&self) -> Alarms {
         match &self.ending {
             Some(ending) => Alarms { running: Some(ending.next), boot: None },
@@ -289,6 +391,7 @@ impl<'a> Attempt<'a> {
     fn take(&mut self, received: Received) {
         match received.signal {
             Signal::CHLD => self.reap(),
+            Signal::WINCH => self.streams.resize(),
             Signal::CONT => {
                 self.reap();
                 if self.stopped_by.is_some() {

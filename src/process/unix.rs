@@ -175,8 +175,9 @@ pub struct Launch<'a> {
     pub ignore_chld: bool,
     /// Whether the child leads a process group of its own.
     pub own_group: bool,
-    /// A descriptor to become standard input.
-    pub stdin: Option<RawFd>,
+    /// Descriptors to become the standard ones, where these are not the inherited; none of
+    /// them is a standard one itself.
+    pub descriptors: [Option<RawFd>; 3],
 }
 
 /// What the child reads and writes; it shares the memory of its parent until `exec`.
@@ -270,10 +271,10 @@ fn prepare(shared: &Shared<'_>) -> Option<c_int> {
         if launch.own_group && libc::setpgid(0, 0) != 0 {
             return Some(errno());
         }
-        if let Some(stdin) = launch.stdin
-            && libc::dup2(stdin, 0) < 0
-        {
-            return Some(errno());
+        for (descriptor, number) in launch.descriptors.into_iter().zip(0..) {
+            if descriptor.is_some_and(|descriptor| libc::dup2(descriptor, number) < 0) {
+                return Some(errno());
+            }
         }
         if launch.ignore_chld {
             set_disposition(Signal::CHLD, libc::SIG_IGN);

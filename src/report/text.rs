@@ -201,6 +201,9 @@ impl<'a> Text<'a> {
     }
 
     fn stopped(&self, summary: &Summary, elapsed: Duration) {
+        if let Some(lost) = &summary.lost {
+            say(lost);
+        }
         let line = match &summary.reason {
             StopReason::Success => {
                 if self.verbosity >= Verbosity::Verbose {
