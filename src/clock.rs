@@ -6,10 +6,10 @@ use std::time::{Duration, SystemTime};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::{
-    ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime, timerfd_create,
-    timerfd_settime,
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
 
+use crate::process::unix::clock;
 use crate::signal::{Received, Signals};
 
 /// Time since the start of retryx, less the time for which Ctrl-Z held it.
@@ -59,18 +59,19 @@ pub struct SystemClock {
     timer: OnceCell<Option<OwnedFd>>,
 }
 
-fn read(clock: ClockId) -> Duration {
-    Duration::try_from(clock_gettime(clock)).unwrap_or_default()
-}
-
 fn now() -> Elapsed {
-    Elapsed { running: read(ClockId::Monotonic), boot: read(ClockId::Boottime) }
+    Elapsed { running: clock(libc::CLOCK_MONOTONIC), boot: clock(libc::CLOCK_BOOTTIME) }
 }
 
 impl SystemClock {
     /// A clock that starts now.
     pub fn start(signals: Signals) -> Self {
         Self { signals, start: now(), paused: Cell::default(), timer: OnceCell::new() }
+    }
+
+    /// A signal that is already there.
+    pub fn arrived(&self) -> Option<Received> {
+        self.signals.next()
     }
 
     /// Waits for a signal or the first alarm. A signal that is already there comes first.

@@ -42,6 +42,8 @@ impl Signal {
     pub const TTIN: Self = Self(21);
     /// Terminal output of a background process.
     pub const TTOU: Self = Self(22);
+    /// A file grew past its limit.
+    pub const XFSZ: Self = Self(25);
     /// Highest signal number on Linux.
     pub const MAX: i32 = 64;
 

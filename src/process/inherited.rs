@@ -38,14 +38,15 @@ impl Inherited {
     }
 
     /// Makes the process fit to supervise: the signals of [`Self::watched`] are blocked
-    /// for reading, SIGPIPE is blocked so that a closed standard error is no death, and
+    /// for reading, SIGPIPE and SIGXFSZ are blocked so that a closed standard error and a full
+    /// file are errors and no death, and
     /// SIGCHLD gets its default action, without which no child could be waited for.
     pub fn supervise(&self) {
         if self.chld_ignored {
             unix::set_default(Signal::CHLD);
         }
         self.watched.block();
-        SignalSet::of([Signal::PIPE]).block();
+        SignalSet::of([Signal::PIPE, Signal::XFSZ]).block();
     }
 
     /// The mask to give to a command.

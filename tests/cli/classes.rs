@@ -8,9 +8,14 @@ use crate::support::Lab;
 #[test]
 fn a_list_of_codes_is_obeyed_both_ways() {
     let lab = Lab::new();
-    for (code, attempts, reason) in
-        [(1, 1, "permanent"), (2, 3, "attempts"), (74, 1, "permanent"), (75, 3, "attempts"), (78, 3, "attempts"), (79, 1, "permanent")]
-    {
+    for (code, attempts, reason) in [
+        (1, 1, "permanent"),
+        (2, 3, "attempts"),
+        (74, 1, "permanent"),
+        (75, 3, "attempts"),
+        (78, 3, "attempts"),
+        (79, 1, "permanent"),
+    ] {
         let run = lab.run("--retry-on 2,75-78 -n 3 --base-delay 0").sh(&format!("exit {code}")).finish();
         run.exited(code).stopped(attempts, reason);
     }
@@ -19,7 +24,9 @@ fn a_list_of_codes_is_obeyed_both_ways() {
 #[test]
 fn refusal_beats_retry_whatever_the_order() {
     let lab = Lab::new();
-    for options in ["--fail-on 7 --retry-on any", "--retry-on any --fail-on 7", "--throttle-on 7 --fail-on 7 --retry-on 7"] {
+    for options in
+        ["--fail-on 7 --retry-on any", "--retry-on any --fail-on 7", "--throttle-on 7 --fail-on 7 --retry-on 7"]
+    {
         let run = lab.run(options).sh("exit 7").finish();
         run.exited(7).stopped(1, "permanent");
         assert_eq!(run.each("attempt_finished", "rule"), ["--fail-on 7"], "{options}");
@@ -50,10 +57,14 @@ fn what_succeeds_by_a_rule_exits_zero() {
 #[test]
 fn throttling_waits_by_the_long_base() {
     let lab = Lab::new();
-    let run = lab.run("--throttle-on 75 -n 2 --throttle-base-delay 60ms --base-delay 0 --jitter none").sh("exit 75").finish();
+    let run =
+        lab.run("--throttle-on 75 -n 2 --throttle-base-delay 60ms --base-delay 0 --jitter none").sh("exit 75").finish();
     run.exited(75).stopped(2, "attempts");
     assert_eq!(run.each("attempt_finished", "class"), ["throttling", "throttling"]);
-    assert_eq!((&run.of("retry_scheduled")[0]["delay_ms"], &run.of("retry_scheduled")[0]["base_ms"]), (&60.0.into(), &60.0.into()));
+    assert_eq!(
+        (&run.of("retry_scheduled")[0]["delay_ms"], &run.of("retry_scheduled")[0]["base_ms"]),
+        (&60.0.into(), &60.0.into())
+    );
 }
 
 #[test]
@@ -66,7 +77,9 @@ fn a_command_that_is_not_there_is_retried_only_by_its_number() {
 #[test]
 fn a_timeout_is_no_number_and_stays_outside_the_closed_list() {
     let lab = Lab::new();
-    let timed = |options: &str| lab.run(&format!("--timeout 50ms -n 2 --base-delay 0 {options}")).command(&["sleep", "60"]).finish();
+    let timed = |options: &str| {
+        lab.run(&format!("--timeout 50ms -n 2 --base-delay 0 {options}")).command(&["sleep", "60"]).finish()
+    };
     timed("--retry-on 75").exited(124).stopped(2, "attempts");
     timed("--fail-on 124").exited(124).stopped(2, "attempts");
     timed("--fail-on timeout").exited(124).stopped(1, "permanent");

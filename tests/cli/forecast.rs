@@ -48,7 +48,11 @@ fn a_plan_ends_where_the_run_would() {
         ("-n 99 --quota-capacity 500 --class throttling", 98, "attempts"),
     ] {
         let plan = plan(&lab, options);
-        assert_eq!((plan["retries"].as_array().map(Vec::len), &plan["ended_by"]), (Some(rows), &by.into()), "{options}");
+        assert_eq!(
+            (plan["retries"].as_array().map(Vec::len), &plan["ended_by"]),
+            (Some(rows), &by.into()),
+            "{options}"
+        );
     }
 }
 
@@ -116,10 +120,33 @@ fn explain_names_class_and_rule() {
         (&["--timed-out"], "transient", "default:timeout"),
         (&["--exit", "75", "--retry-on", "2,75-78"], "transient", "--retry-on 75-78"),
         (&["--exit", "1", "--retry-on", "2,75-78"], "permanent", "--retry-on does not name it"),
-        (&["--exit", "1", "--stderr-text", "connection reset", "--retry-on", "stderr:/reset/"], "transient", "--retry-on stderr:/reset/"),
-        (&["--exit", "0", "--stdout-text", "list could not be loaded", "--retry-on", "0 and output:/could not/"], "transient", "--retry-on 0 and output:/could not/"),
-        (&["--exit", "255", "--program", "aws", "--stderr-text", "An error occurred (SlowDown) when calling the X operation: m"], "throttling", "aws:code SlowDown"),
-        (&["--status", "400", "--body", "{\"__type\":\"x#ThrottlingException\"}"], "throttling", "aws:code ThrottlingException"),
+        (
+            &["--exit", "1", "--stderr-text", "connection reset", "--retry-on", "stderr:/reset/"],
+            "transient",
+            "--retry-on stderr:/reset/",
+        ),
+        (
+            &["--exit", "0", "--stdout-text", "list could not be loaded", "--retry-on", "0 and output:/could not/"],
+            "transient",
+            "--retry-on 0 and output:/could not/",
+        ),
+        (
+            &[
+                "--exit",
+                "255",
+                "--program",
+                "aws",
+                "--stderr-text",
+                "An error occurred (SlowDown) when calling the X operation: m",
+            ],
+            "throttling",
+            "aws:code SlowDown",
+        ),
+        (
+            &["--status", "400", "--body", "{\"__type\":\"x#ThrottlingException\"}"],
+            "throttling",
+            "aws:code ThrottlingException",
+        ),
         (&["--status", "400", "--header", "x-amzn-errortype: RequestTimeout"], "transient", "aws:code RequestTimeout"),
         (&["--status", "503"], "transient", "default:http 503"),
         (&["--status", "404"], "permanent", "default:http 404"),
@@ -127,9 +154,17 @@ fn explain_names_class_and_rule() {
         (&["--status", "429", "--mode", "google"], "permanent", "default:http 429"),
         (&["--status", "429", "--mode", "google", "--retry-429"], "throttling", "default:http 429"),
         (&["--status", "403", "--header", "X-RateLimit-Remaining: 0"], "throttling", "default:x-ratelimit-remaining 0"),
-        (&["--status", "500", "--body", "{\"error\":{\"code\":8,\"status\":\"RESOURCE_EXHAUSTED\"}}"], "throttling", "google:status RESOURCE_EXHAUSTED"),
+        (
+            &["--status", "500", "--body", "{\"error\":{\"code\":8,\"status\":\"RESOURCE_EXHAUSTED\"}}"],
+            "throttling",
+            "google:status RESOURCE_EXHAUSTED",
+        ),
         (&["--status", "404", "--retry-on", "default,http:404"], "transient", "--retry-on http:404"),
-        (&["--status", "200", "--body", "x", "--fail-on", "http:2xx and body:/x/"], "permanent", "--fail-on http:2xx and body:/x/"),
+        (
+            &["--status", "200", "--body", "x", "--fail-on", "http:2xx and body:/x/"],
+            "permanent",
+            "--fail-on http:2xx and body:/x/",
+        ),
     ] {
         assert_eq!(explain(&lab, options), (class.to_owned(), rule.to_owned()), "{options:?}");
     }

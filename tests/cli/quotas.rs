@@ -19,7 +19,9 @@ fn the_standard_quota_ends_a_run_that_names_no_number_of_attempts() {
     let run = lab.run("--base-delay 0 -q").env("AWS_MAX_ATTEMPTS", "99").command(&["false"]).finish();
     run.exited(1).stopped(36, "quota");
     assert_eq!(run.last()["quota_left"], 10);
-    let run = lab.run("--base-delay 0 -q --throttle-base-delay 0 --throttle-on 1 --quota-capacity 500").env("AWS_MAX_ATTEMPTS", "200");
+    let run = lab
+        .run("--base-delay 0 -q --throttle-base-delay 0 --throttle-on 1 --quota-capacity 500")
+        .env("AWS_MAX_ATTEMPTS", "200");
     run.command(&["false"]).finish().exited(1).stopped(101, "quota");
 }
 
@@ -39,7 +41,10 @@ fn a_number_of_attempts_lifts_the_quota_unless_a_quota_option_is_given_too() {
 #[test]
 fn a_mode_without_a_quota_gets_one_when_it_is_asked_for() {
     let lab = Lab::new();
-    let run = lab.run("--mode fixed --base-delay 0 -n 9 --quota-cost transient=200,throttling=1").command(&["false"]).finish();
+    let run = lab
+        .run("--mode fixed --base-delay 0 -n 9 --quota-cost transient=200,throttling=1")
+        .command(&["false"])
+        .finish();
     run.stopped(3, "quota");
 }
 
@@ -61,7 +66,9 @@ fn attempts_are_the_reason_where_both_end_together() {
 #[test]
 fn long_polling_waits_before_it_gives_up_for_the_quota_only() {
     let lab = Lab::new();
-    let fail = |options: &str| lab.run(&format!("--long-poll --mode fixed --base-delay 300ms {options}")).command(&["false"]).finish();
+    let fail = |options: &str| {
+        lab.run(&format!("--long-poll --mode fixed --base-delay 300ms {options}")).command(&["false"]).finish()
+    };
     let run = fail("--quota-capacity 0 -n 3");
     run.exited(1).stopped(1, "quota");
     assert!(run.last()["waited_ms"].as_f64() >= Some(300.0));

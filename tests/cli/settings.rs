@@ -67,7 +67,8 @@ fn the_home_folders_file_is_read_and_a_missing_one_is_fine() {
 #[test]
 fn every_option_has_a_variable_and_the_command_line_beats_it() {
     let lab = Lab::new();
-    let variables = [("RETRYX_BASE_DELAY", "7ms"), ("RETRYX_JITTER", "none"), ("RETRYX_RETRY_ON", "75"), ("RETRYX_VERBOSE", "1")];
+    let variables =
+        [("RETRYX_BASE_DELAY", "7ms"), ("RETRYX_JITTER", "none"), ("RETRYX_RETRY_ON", "75"), ("RETRYX_VERBOSE", "1")];
     let fail = |options: &str, code: i32| {
         let mut run = lab.run(options);
         for (name, value) in variables {
@@ -89,7 +90,12 @@ fn every_option_has_a_variable_and_the_command_line_beats_it() {
 #[test]
 fn a_nested_run_is_not_bound_by_the_facts_of_the_outer_one() {
     let lab = Lab::new();
-    let run = lab.run("-n 1").env("RETRYX_RUN_MAX_ATTEMPTS", "9").env("RETRYX_RUN_SOMETHING", "x").command(&["false"]).finish();
+    let run = lab
+        .run("-n 1")
+        .env("RETRYX_RUN_MAX_ATTEMPTS", "9")
+        .env("RETRYX_RUN_SOMETHING", "x")
+        .command(&["false"])
+        .finish();
     run.exited(1).stopped(1, "attempts");
     assert_eq!(run.messages().len(), 1);
 }
@@ -147,12 +153,21 @@ fn something_wrong_in_awss_settings_is_said_once_and_stops_only_where_aws_was_as
     }
     for value in ["0", "-1", "potato", "unlimited", "1.5"] {
         lab.bare("-- true").env("AWS_MAX_ATTEMPTS", value).finish().exited(0).says(&["AWS_MAX_ATTEMPTS", "ignored"]);
-        lab.bare("--mode standard -- true").env("AWS_MAX_ATTEMPTS", value).finish().exited(125).says(&["AWS_MAX_ATTEMPTS"]);
+        lab.bare("--mode standard -- true")
+            .env("AWS_MAX_ATTEMPTS", value)
+            .finish()
+            .exited(125)
+            .says(&["AWS_MAX_ATTEMPTS"]);
         // It is the AWS CLI's own setting, so retryx does not read it at all.
         assert_eq!(lab.bare("-- aws").env("AWS_MAX_ATTEMPTS", value).finish().exited(0).stderr, "");
     }
     for nothing in ["/dev/null", "/nowhere/at/all"] {
         assert_eq!(lab.bare("-- true").env("AWS_CONFIG_FILE", nothing).finish().exited(0).stderr, "");
     }
-    lab.bare("-- true").env("AWS_PROFILE", "nobody").env("AWS_CONFIG_FILE", path("odd")).finish().exited(0).says(&["nobody"]);
+    lab.bare("-- true")
+        .env("AWS_PROFILE", "nobody")
+        .env("AWS_CONFIG_FILE", path("odd"))
+        .finish()
+        .exited(0)
+        .says(&["nobody"]);
 }

@@ -29,13 +29,16 @@ fn bucket(row: &Row) -> Check {
     ensure(prices.next().is_none(), || "there are more than two prices".to_owned())?;
     let initial = whole(row.value, "initial")?;
     let mut quota = RetryQuota::full(QuotaPlan { capacity: initial, transient_cost, throttling_cost, refill: 0 });
+    let mut last_cost = None;
     for op in ops {
         if op.starts_with("release") {
-            quota.refund();
+            quota.refund(last_cost.take());
             continue;
         }
         let class = if amount(op) == Some(transient_cost) { Class::Transient } else { Class::Throttling };
-        let granted = quota.pay(class);
+        let paid = quota.pay(class);
+        let granted = paid.is_some();
+        last_cost = paid.or(last_cost);
         if let Some((_, expected)) = op.split_once(" -> ") {
             equal(op, &granted.to_string().as_str(), &expected)?;
         }
