@@ -93,6 +93,9 @@ fn run_command(
     let clock = SystemClock::start(signals);
     let mut supervisor =
         Supervisor::new(&plan.supervision, &clock, inherited).context("--stdin null: cannot open /dev/null")?;
+    if plan.verbosity >= Verbosity::Verbose && supervisor.limits_reach_the_command_only() {
+        say("there is no /proc to see the command's descendants in: a time limit ends the command only");
+    }
     let driver = Driver {
         session: Session::new(&plan.session, seed),
         plan: &plan,

@@ -6,10 +6,10 @@ use std::time::{Duration, SystemTime};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::{
-    ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime, timerfd_create,
-    timerfd_settime,
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
 
+use crate::process::unix::clock;
 use crate::signal::{Received, Signals};
 
 /// Time since the start of retryx, less the time for which Ctrl-Z held it.
@@ -61,12 +61,8 @@ pub struct SystemClock {
     timer: OnceCell<Option<OwnedFd>>,
 }
 
-fn read(clock: ClockId) -> Duration {
-    Duration::try_from(clock_gettime(clock)).unwrap_or_default()
-}
-
 fn now() -> Elapsed {
-    Elapsed { running: read(ClockId::Monotonic), boot: read(ClockId::Boottime) }
+    Elapsed { running: clock(libc::CLOCK_MONOTONIC), boot: clock(libc::CLOCK_BOOTTIME) }
 }
 
 impl SystemClock {
@@ -75,9 +71,19 @@ impl SystemClock {
         Self { signals, start: now(), paused: Cell::default(), timer: OnceCell::new() }
     }
 
+<<<<<<< HEAD
     /// Waits for a signal, the first alarm, or one of the other descriptors, which are left
     /// as the last look at them found them. What is already there comes in that order.
     pub fn next<'a>(&'a self, alarms: Alarms, others: &mut Vec<PollFd<'a>>) -> Event {
+=======
+    /// A signal that is already there.
+    pub fn arrived(&self) -> Option<Received> {
+        self.signals.next()
+    }
+
+    /// Waits for a signal or the first alarm. A signal that is already there comes first.
+    pub fn next(&self, alarms: Alarms) -> Event {
+>>>>>>> issue3
         loop {
             if let Some(received) = self.signals.next() {
                 return Event::Signal(received);

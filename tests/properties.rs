@@ -205,12 +205,12 @@ proptest! {
             match operation {
                 Operation::Pay(throttled) => {
                     let class = if throttled { Class::Throttling } else { Class::Transient };
-                    let paid = quota.pay(class);
+                    let paid = quota.pay(class).is_some();
                     prop_assert_eq!(paid, before >= plan.cost(class));
                     prop_assert_eq!(quota.tokens(), if paid { before - plan.cost(class) } else { before });
                 }
                 Operation::Refund => {
-                    quota.refund();
+                    quota.refund(None);
                     prop_assert!(quota.tokens() >= before);
                 }
                 Operation::Pass(now) => {

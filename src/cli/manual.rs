@@ -286,7 +286,8 @@ pub const AFTER_OPTIONS: &[Section] = &[
                 ("`null`", "`/dev/null`."),
             ]),
             Part::Text(
-                "With `-n 1` nothing is checked either. A loop such as `while read` around retryx loses no line to \
+                "With `-n 1` nothing is checked either. The kernel may take some milliseconds to end the watch on a pipe \
+                 when retryx ends; `inherit`, `null` and `-n 1` need none. A loop such as `while read` around retryx loses no line to \
                  retryx.",
             ),
         ],
@@ -298,7 +299,8 @@ pub const AFTER_OPTIONS: &[Section] = &[
                 "The command writes to the very standard output and standard error that retryx was given; nothing is \
                  copied or held back. So what a failed attempt wrote stays, and the next attempt's output follows it. \
                  Where standard output is no terminal and a failed attempt wrote to it, the message about the retry \
-                 says so.",
+                 says so. Of a pipe whose reader is quick, retryx knows only that the attempt wrote something \
+                 somewhere, and says that it may have been there.",
             ),
             Part::Text(
                 "Before each retry retryx looks whether anybody still reads standard output. If not, it stops; the \
@@ -438,8 +440,8 @@ pub const AFTER_OPTIONS: &[Section] = &[
         title: "NOTES",
         parts: &[
             Part::Text(
-                "retryx runs on Linux (5.3 or later; with 4.x it has fewer guarantees about process numbers). It uses \
-                 `/proc` to find the processes that a limit has to end: without it only the command itself is ended.",
+                "retryx runs on Linux, 5.3 or later. It uses `/proc` to find the processes that a limit has to end: \
+                 without it only the command itself is ended.",
             ),
             Part::Text(
                 "A command is repeated as it stands. Whether it may be run twice is for its user to know: a command \

@@ -172,6 +172,10 @@ pub fn full_command(sub: Sub) -> Command {
             return arg.help("The command to run, and its arguments").hide(true);
         };
         let mut arg = arg.help(option.help).help_heading(option.heading);
+        if option.value.is_none() && option.id != Id::Verbose {
+            // Only what counts is shown as repeatable; given twice, others are as if once.
+            arg = arg.action(ArgAction::SetTrue).overrides_with(option.long);
+        }
         if !option.more.is_empty() {
             arg = arg.long_help(format!("{}. {}", option.help, option.more));
         }

@@ -180,7 +180,7 @@ pub static OPTIONS: [Opt; 52] = [
         value: Some("DURATION"),
         choices: &[],
         heading: POLICY,
-        help: "The delay that grows [default: 50ms in standard mode, else 1s]",
+        help: "The delay that the formula starts from [default: 50ms in standard mode, else 1s]",
         more: "Zero is no wait",
     },
     Opt {
@@ -519,7 +519,7 @@ pub static OPTIONS: [Opt; 52] = [
         value: None,
         choices: &[],
         heading: REPORT,
-        help: "Print this help; -h a short one",
+        help: "Print help; -h prints less of it",
         more: "",
     },
     Opt {

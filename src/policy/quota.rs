@@ -51,7 +51,6 @@ pub struct RetryQuota {
     /// Billionths of billionths that a refill left over.
     remainder: u64,
     updated: Duration,
-    last_cost: Option<u32>,
 }
 
 impl RetryQuota {
@@ -63,7 +62,7 @@ impl RetryQuota {
     /// A bucket with so many tokens, at most its capacity, at time zero.
     pub fn with_tokens(plan: QuotaPlan, tokens: u32) -> Self {
         let level = u64::from(tokens.min(plan.capacity)) * NANO;
-        Self { plan, level, remainder: 0, updated: Duration::ZERO, last_cost: None }
+        Self { plan, level, remainder: 0, updated: Duration::ZERO }
     }
 
     /// Whole tokens left.
@@ -88,23 +87,18 @@ impl RetryQuota {
         self.level >= u64::from(self.plan.cost(class)) * NANO
     }
 
-    /// Pays for a retry; false, and nothing taken, when the tokens do not reach.
-    pub fn pay(&mut self, class: Class) -> bool {
+    /// Pays for a retry and returns its price; `None`, and nothing taken, when the tokens do
+    /// not reach.
+    pub fn pay(&mut self, class: Class) -> Option<u32> {
         let cost = self.plan.cost(class);
-        match self.level.checked_sub(u64::from(cost) * NANO) {
-            Some(left) => {
-                self.level = left;
-                self.last_cost = Some(cost);
-                true
-            }
-            None => false,
-        }
+        self.level = self.level.checked_sub(u64::from(cost) * NANO)?;
+        Some(cost)
     }
 
-    /// Books a success: the cost of the last retry comes back, or 1 token where the
+    /// Books a success: the price of the run's last retry comes back, or 1 token where the
     /// first attempt succeeded; never above the capacity.
-    pub fn refund(&mut self) {
-        let back = self.last_cost.take().unwrap_or(FIRST_SUCCESS_REFUND);
+    pub fn refund(&mut self, last_cost: Option<u32>) {
+        let back = last_cost.unwrap_or(FIRST_SUCCESS_REFUND);
         let full = u64::from(self.plan.capacity) * NANO;
         self.level = self.level.saturating_add(u64::from(back) * NANO).min(full);
     }
@@ -119,10 +113,10 @@ mod tests {
         for (class, retries, left) in [(Class::Transient, 35, 10), (Class::Throttling, 100, 0)] {
             let mut quota = RetryQuota::full(QuotaPlan::default());
             for _ in 0..retries {
-                assert!(quota.pay(class));
+                assert!(quota.pay(class).is_some());
             }
             assert!(!quota.affords(class));
-            assert!(!quota.pay(class));
+            assert_eq!(quota.pay(class), None);
             assert_eq!(quota.tokens(), left);
         }
     }
@@ -141,7 +135,7 @@ mod tests {
         assert_eq!(quota.level, 9 * (NANO / 3));
         quota.refill(Duration::MAX);
         assert_eq!(quota.tokens(), 10);
-        quota.refund();
+        quota.refund(Some(5));
         assert_eq!(quota.tokens(), 10);
     }
 }

@@ -36,18 +36,26 @@ impl Response {
     /// The AWS error code or Google RPC status that the answer carries, where its protocol
     /// documents it. A header beats the body, except where the protocol has none there.
     pub fn error_code(&self) -> Option<String> {
-        if let Some(value) = self.first("x-amzn-query-error") {
-            // `CODE;Type`: a service that used to speak another protocol.
-            return word(value.split(';').next().unwrap_or_default());
+        // `CODE;Type`: a service that used to speak another protocol.
+        let query =
+            self.first("x-amzn-query-error").and_then(|value| word(value.split(';').next().unwrap_or_default()));
+        if query.is_some() {
+            return query;
         }
-        let content_type = self.first("content-type").unwrap_or_default();
-        let code_is_in_body = content_type.starts_with("application/x-amz-json-1.");
-        if let (Some(value), false) = (self.first("x-amzn-errortype"), code_is_in_body) {
-            return json_code(value);
+        let media_type = self.first("content-type").unwrap_or_default().trim_start().to_ascii_lowercase();
+        // These protocols have it in one place only.
+        let is_json_rpc = media_type.starts_with("application/x-amz-json-1.");
+        let header = self.first("x-amzn-errortype").filter(|_| !is_json_rpc).and_then(json_code);
+        if header.is_some() {
+            return header;
         }
         let body = self.body.get(..MAX_BODY).unwrap_or(&self.body);
+        let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
         match body.trim_ascii_start().first() {
-            Some(b'{' | b'[') => code_in_json(&serde_json::from_slice(body).ok()?),
+            Some(b'{' | b'[') => {
+                let keys: &[&str] = if is_json_rpc { &["__type"] } else { &["code", "Code", "__type"] };
+                code_in_json(&serde_json::from_slice(body).ok()?, keys)
+            }
             Some(b'<') => code_in_xml(&String::from_utf8_lossy(body)),
             _ => None,
         }
@@ -107,25 +115,36 @@ fn json_code(code: &str) -> Option<String> {
     word(code.rsplit('#').next().unwrap_or_default())
 }
 
-fn code_in_json(body: &Value) -> Option<String> {
+fn code_in_json(body: &Value, keys: &[&str]) -> Option<String> {
     let text = |value: &Value| value.as_str().and_then(json_code);
     // Google wraps the status: `{"error": {"code": 503, "status": "UNAVAILABLE"}}`, in a
     // list where the answer was to be a stream.
     let body = body.get(0).unwrap_or(body);
     let google = body.get("error").and_then(|error| error.get("status")).and_then(text);
-    let aws = || ["code", "Code", "__type"].iter().find_map(|key| body.get(key).and_then(text));
+    let aws = || keys.iter().find_map(|key| body.get(key).and_then(text));
     google.or_else(aws)
 }
 
 fn code_in_xml(body: &str) -> Option<String> {
     let mut body = body.trim_start();
-    if body.starts_with("<?xml") {
-        body = body.split_once("?>")?.1.trim_start();
+    // What may stand before the root: a declaration and comments.
+    for (opening, closing) in [("<?", "?>"), ("<!--", "-->"), ("<!--", "-->")] {
+        if body.starts_with(opening) {
+            body = body.split_once(closing)?.1.trim_start();
+        }
     }
-    let roots = ["<Error", "<ErrorResponse", "<Response"];
-    let is_root = |root: &str| body.strip_prefix(root).is_some_and(|rest| rest.starts_with(['>', ' ']));
-    roots.into_iter().find(|root| is_root(root))?;
-    let error = body.split_once("<Error>").or_else(|| body.split_once("<Error "))?.1;
+    // Where an element's content begins: its name ends, and so does its tag.
+    let content = |text: &'static str, body: &str| {
+        let rest = body.strip_prefix(text)?;
+        let ends = rest.starts_with('>') || rest.starts_with(|c: char| c.is_ascii_whitespace());
+        ends.then(|| rest.split_once('>').map(|(_, content)| content.to_owned()))?
+    };
+    let error = if let Some(error) = content("<Error", body) {
+        error
+    } else {
+        let root = content("<ErrorResponse", body).or_else(|| content("<Response", body))?;
+        content("<Error", root.get(root.find("<Error>").or_else(|| root.find("<Error "))?..)?)?
+    };
     word(error.split_once("<Code>")?.1.split_once("</Code>")?.0)
 }
 
@@ -150,6 +169,28 @@ mod tests {
         let body = r#"{"error":{"code":503,"message":"m","status":"UNAVAILABLE"}}"#;
         assert_eq!(answer(&[], body).error_code().as_deref(), Some("UNAVAILABLE"));
         assert_eq!(answer(&[], &format!("[{body}]")).error_code().as_deref(), Some("UNAVAILABLE"));
+    }
+
+    #[test]
+    fn codes_are_found_where_each_protocol_has_them() {
+        let json = ("Content-Type", "Application/X-Amz-JSON-1.1");
+        for (headers, body, code) in [
+            (&[json][..], r#"{"__type":"B","code":"C"}"#, Some("B")),
+            (&[json], r#"{"code":"C"}"#, None),
+            (&[json, ("x-amzn-errortype", "A")], r#"{"__type":"B"}"#, Some("B")),
+            (&[("x-amzn-errortype", "A")], r#"{"__type":"B"}"#, Some("A")),
+            (&[("x-amzn-query-error", ""), ("x-amzn-errortype", "")], r#"{"__type":"B"}"#, Some("B")),
+            (
+                &[],
+                "\u{feff}<?xml version=\"1.0\"?><!-- x -->\n<ErrorResponse\n xmlns=\"u\"><Error><Code>C</Code></Error></ErrorResponse>",
+                Some("C"),
+            ),
+            (&[], "<Error xmlns=\"u\"><Code> C </Code></Error>", Some("C")),
+            (&[], "<Errors><Error><Code>C</Code></Error></Errors>", None),
+            (&[], "<html><Error><Code>C</Code></Error></html>", None),
+        ] {
+            assert_eq!(answer(headers, body).error_code().as_deref(), code, "{body}");
+        }
     }
 
     #[test]

@@ -107,8 +107,17 @@ fn parse_date(value: &str, now: SystemTime) -> Option<SystemTime> {
     // The weekday is left out: it belongs to the century that the server meant.
     let parse = |year: u64| with_any_weekday(&format!("{day} {month} {year:04} {time}"));
     let date = parse(full)?;
-    let fifty_years_on = now + Duration::from_secs(50 * 31_556_952);
-    if full == this_year + 50 && date > fifty_years_on { parse(full - 100) } else { Some(date) }
+    if full == this_year + 50 && date > fifty_years_after(now)? { parse(full - 100) } else { Some(date) }
+}
+
+/// The same day and time fifty calendar years later; for 29 February the next day.
+fn fifty_years_after(time: SystemTime) -> Option<SystemTime> {
+    // `Sun, 06 Nov 1994 08:49:37 GMT`
+    let text = httpdate::fmt_http_date(time);
+    let (date, clock) = (text.get(5..12)?, text.get(17..)?);
+    let year = year_of(time) + 50;
+    with_any_weekday(&format!("{date}{year:04} {clock}"))
+        .or_else(|| with_any_weekday(&format!("01 Mar {year:04} {clock}")))
 }
 
 /// Reads `06 Nov 1994 08:49:37 GMT`, whatever its day of the week is.
@@ -176,6 +185,18 @@ mod tests {
             let past = now + Duration::from_secs(99);
             assert_eq!(parse_retry_after(date, None, past), Some(Duration::ZERO));
         }
+    }
+
+    #[test]
+    fn a_two_digit_year_is_at_most_fifty_years_ahead() {
+        // Thu, 24 Sep 2026 12:00:00 GMT
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_251_200);
+        let ahead = |value: &str| parse_retry_after(value, None, now).is_some_and(|delay| !delay.is_zero());
+        assert!(ahead("Thursday, 24-Sep-76 12:00:00 GMT"));
+        assert!(ahead("Wednesday, 23-Sep-76 20:00:00 GMT"));
+        assert!(!ahead("Friday, 24-Sep-76 12:00:01 GMT"));
+        assert!(!ahead("Friday, 31-Dec-76 00:00:00 GMT"));
+        assert!(ahead("Wednesday, 01-Jan-70 00:00:00 GMT"));
     }
 
     #[test]

@@ -41,6 +41,8 @@ pub struct Session<'a> {
     limiter: Option<RateLimiter>,
     attempts: u64,
     previous: Option<Duration>,
+    /// What the last retry of this run cost.
+    last_cost: Option<u32>,
 }
 
 /// The seed of a run's random numbers: 256 bits, of which `--seed` gives 64.
@@ -67,7 +69,7 @@ impl<'a> Session<'a> {
     pub fn new(plan: &'a SessionPlan, seed: Seed) -> Self {
         let quota = plan.quota.map(RetryQuota::full);
         let limiter = plan.limiter.then(RateLimiter::new);
-        Self { plan, seed, random: None, quota, limiter, attempts: 0, previous: None }
+        Self { plan, seed, random: None, quota, limiter, attempts: 0, previous: None, last_cost: None }
     }
 
     /// The same with a quota that was used before.
@@ -140,7 +142,7 @@ impl<'a> Session<'a> {
         }
         if class == Class::Success {
             if let Some(quota) = &mut self.quota {
-                quota.refund();
+                quota.refund(self.last_cost);
             }
             return Decision::Stop(StopReason::Success);
         }
@@ -231,7 +233,7 @@ impl<'a> Session<'a> {
     fn retry(&mut self, class: Class, delay: Delay) -> Decision {
         if let Some(quota) = &mut self.quota {
             // Afforded when it was asked; nothing ran in between.
-            quota.pay(class);
+            self.last_cost = quota.pay(class);
         }
         let attempt = self.attempts.saturating_add(1);
         Decision::Retry(Retry { attempt, delay, quota_left: self.quota_left() })

@@ -52,20 +52,15 @@ impl Family {
     pub fn from_now_on(own: i32, has_children: bool) -> Self {
         let mut family = Self { own, strangers: Vec::new() };
         if has_children {
-            family.strangers = children_of(&scan(), own);
+            family.strangers = scan().map(|table| children_of(&table, own)).unwrap_or_default();
         }
         family
     }
 
-    /// Whether there are children that do not belong to an attempt.
-    pub fn has_strangers(&self) -> bool {
-        !self.strangers.is_empty()
-    }
-
-    /// All living descendants but strangers and what descends from those. Where `/proc`
-    /// is missing, nothing.
-    pub fn members(&self) -> Vec<Member> {
-        let table = scan();
+    /// All living descendants but strangers and what descends from those; `None` where
+    /// they cannot be seen.
+    pub fn members(&self) -> Option<Vec<Member>> {
+        let table = scan()?;
         let mut below: HashMap<i32, Vec<i32>> = HashMap::new();
         for (&pid, stat) in &table {
             below.entry(stat.parent).or_default().push(pid);
@@ -84,7 +79,7 @@ impl Family {
                 }
             }
         }
-        found
+        Some(found)
     }
 
     /// Sends the signals one after the other to each of these; a process that is gone by
@@ -122,15 +117,21 @@ fn children_of(table: &HashMap<i32, Stat>, parent: i32) -> Vec<Member> {
     table.iter().filter_map(child).collect()
 }
 
-/// Every process, unless `/proc` is missing or shows the numbers of another PID namespace.
-fn scan() -> HashMap<i32, Stat> {
+/// Whether the processes can be seen: not where `/proc` is missing, or shows the numbers of
+/// another PID namespace.
+pub fn is_visible() -> bool {
     let own = rustix::process::getpid().as_raw_pid().to_string();
-    if fs::read_link("/proc/self").ok().as_deref() != Some(own.as_ref()) {
-        return HashMap::new();
+    fs::read_link("/proc/self").ok().as_deref() == Some(own.as_ref())
+}
+
+/// Every process; `None` where they cannot be seen.
+fn scan() -> Option<HashMap<i32, Stat>> {
+    if !is_visible() {
+        return None;
     }
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter_map(|pid| Some((pid, stat(pid)?))).collect()
+    Some(pids.filter_map(|pid| Some((pid, stat(pid)?))).collect())
 }
 
 fn stat(pid: i32) -> Option<Stat> {

@@ -39,7 +39,7 @@ impl Inherited {
 
     /// Makes the process fit to supervise: the signals of [`Self::watched`] are blocked
     /// for reading, SIGPIPE and SIGXFSZ are blocked so that a closed standard error and a full
-    /// spool are errors and no death, and
+    /// file are errors and no death, and
     /// SIGCHLD gets its default action, without which no child could be waited for.
     pub fn supervise(&self) {
         if self.chld_ignored {

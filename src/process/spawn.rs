@@ -102,7 +102,7 @@ impl Command {
         };
         let name = self.arguments.first().map_or(&b""[..], |name| name.to_bytes());
         if failure == StartFailure::NotFound && name.iter().any(u8::is_ascii_whitespace) {
-            error.push_str("; it is one word with a space in it: leave the quotes away, or use --shell");
+            error.push_str("; it is one word with a space in it: leave the quotes out, or use --shell");
         }
         Outcome::NotStarted { failure, errno, error }
     }

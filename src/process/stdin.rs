@@ -77,6 +77,10 @@ impl Stdin {
         if waiting == 0 && at_end(stdin) {
             return Self::Free;
         }
+        if FileType::from_raw_mode(stat.st_mode) == FileType::Socket {
+            // A watch can be had, but hears nothing of what is received.
+            return Self::Lost;
+        }
         match ReadWatch::listen() {
             Some(watch) => Self::Watched { waiting, watch },
             None => Self::Lost,

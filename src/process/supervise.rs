@@ -13,7 +13,7 @@ use rustix::process::{
     Pid, WaitOptions, WaitStatus, getpgid, getpgrp, getpid, getppid, getsid, set_child_subreaper, wait,
 };
 
-use super::family::{Family, Member};
+use super::family::{self, Family, Member};
 use super::held::Held;
 use super::inherited::Inherited;
 use super::spawn::Command;
@@ -137,6 +137,23 @@ impl<'a> Supervisor<'a> {
         Ok(ends)
     }
 
+    /// Takes what arrived since the last wait: the signal that ends the run, if one did.
+    fn signal_before_start(&self) -> Option<Signal> {
+        while let Some(Received { signal, .. }) = self.clock.arrived() {
+            match signal {
+                _ if signal.ends_the_run() => return Some(signal),
+                Signal::TSTP | Signal::TTIN | Signal::TTOU => self.clock.pause(|| unix::take(signal)),
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// Whether a limit reaches the command only, as its descendants cannot be seen here.
+    pub fn limits_reach_the_command_only(&self) -> bool {
+        self.family.is_some() && !family::is_visible()
+    }
+
     /// What forbids a retry as far as the standard streams are concerned.
     fn stream_obstacle(&mut self) -> Option<Obstacle> {
         if let Some(error) = self.streams.input_lost() {
@@ -156,6 +173,11 @@ impl AttemptRunner for Supervisor<'_> {
         let looks = self.plan.may_retry && self.inherited.was_open(1) && !self.streams.holds_stdout();
         let stdout = if looks { Stdout::look() } else { Stdout::Indifferent };
         let facts = self.facts(facts);
+        if let Some(signal) = self.signal_before_start() {
+            // The key was pressed when there was no command yet that it could have reached.
+            let obstacle = Some(Obstacle::Interrupted(signal));
+            return Attempted { outcome: Outcome::Signaled(signal), obstacle, wrote: Wrote::No };
+        }
         let pid = match self.ends().and_then(|ends| self.command.start(self.inherited, &facts, ends.descriptors())) {
             Ok(pid) => pid,
             Err(outcome) => {
@@ -399,12 +421,15 @@ impl<'a> Attempt<'a> {
                 }
             }
             signal @ (Signal::TSTP | Signal::TTIN | Signal::TTOU) => {
-                self.reap();
                 self.stop_asked = Some(signal);
-                if self.stopped_by.is_none() && !self.reached_command(received) {
-                    self.pass_on(signal);
+                // Where the command has stopped already, this stops and goes on with it.
+                self.reap();
+                if self.stop_asked.is_some() {
+                    if self.stopped_by.is_none() && !self.reached_command(received) {
+                        self.pass_on(signal);
+                    }
+                    self.stop_with_command();
                 }
-                self.stop_with_command();
             }
             signal => {
                 if signal.ends_the_run() {
@@ -438,13 +463,13 @@ impl<'a> Attempt<'a> {
 
     fn reap(&mut self) {
         let (mut outcome, mut stopped_by) = (None, self.stopped_by);
-        let was_stopped = stopped_by;
+        let mut stopped_now = false;
         self.children = reap(|pid, status| {
             if pid.as_raw_pid() != self.pid || self.outcome.is_some() {
                 return;
             }
             if let Some(signal) = status.stopping_signal() {
-                stopped_by = Some(Signal(signal));
+                (stopped_by, stopped_now) = (Some(Signal(signal)), true);
             } else if status.continued() {
                 stopped_by = None;
             } else if let Some(signal) = status.terminating_signal() {
@@ -458,7 +483,7 @@ impl<'a> Attempt<'a> {
             self.outcome = outcome;
             self.stopped_by = None;
         }
-        if self.stopped_by.is_some() && self.stopped_by != was_stopped {
+        if self.stopped_by.is_some() && stopped_now {
             self.stop_with_command();
         }
     }
@@ -485,7 +510,7 @@ impl<'a> Attempt<'a> {
             return None;
         };
         let give_up = *ending.give_up.as_ref().unwrap_or(&Duration::MAX);
-        let living = self.living();
+        let living = self.living().unwrap_or_default();
         let refused = Family::signal(&living, &[Signal::KILL]);
         self.pass_on(Signal::KILL);
         self.reap();
@@ -519,7 +544,7 @@ impl<'a> Attempt<'a> {
             return;
         }
         let signals = [self.plan.kill_signal, Signal::CONT];
-        let living = self.living();
+        let living = self.living().unwrap_or_default();
         // Who may not be signalled now is met again when KILL is due.
         let _ = Family::signal(&living, &signals);
         if !living.iter().any(|member| member.pid == self.pid) {
@@ -529,8 +554,9 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    fn living(&self) -> Vec<Member> {
-        self.family.map(Family::members).unwrap_or_default()
+    /// The living members of the family; `None` where only the command itself is known.
+    fn living(&self) -> Option<Vec<Member>> {
+        self.family.and_then(Family::members)
     }
 
     /// Whether nothing is left to wait for.
@@ -541,7 +567,10 @@ impl<'a> Attempt<'a> {
         match &self.ending {
             Some(Ending { limit: Some(_), .. }) => {
                 self.children == Children::None
-                    || (self.family.is_none_or(Family::has_strangers) && self.living().is_empty())
+                    || match self.living() {
+                        Some(living) => living.is_empty(),
+                        None => true,
+                    }
             }
             _ => true,
         }

@@ -3,15 +3,13 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::{Duration, SystemTime};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::FileType;
 use serde_json::{Map, Value, json};
 
 use super::text::say;
-use super::{Event, Reporter};
+use super::{Event, Reporter, write_line};
 use crate::clock::wall;
 use crate::config::{EventsTarget, Plan};
 use crate::driver::Summary;
@@ -24,15 +22,12 @@ const SCHEMA: u8 = 1;
 const MAX_LINE: usize = 64 * 1024;
 /// The most bytes of one text in an object; the rest is cut and marked.
 const MAX_TEXT: usize = 4 * 1024;
-/// How long a reader of a pipe may hold up an event before the events are given up.
-const PATIENCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// The reporter for programs.
 pub struct Json<'a> {
     plan: &'a Plan,
     target: Option<OwnedFd>,
     name: String,
-    waits: bool,
 }
 
 impl<'a> Json<'a> {
@@ -50,9 +45,7 @@ impl<'a> Json<'a> {
                 (found, format!("fd:{number}"))
             }
         };
-        let kind = FileType::from_raw_mode(rustix::fs::fstat(&target)?.st_mode);
-        let waits = kind != FileType::RegularFile;
-        Ok(Self { plan, target: Some(target), name, waits })
+        Ok(Self { plan, target: Some(target), name })
     }
 
     fn write(&mut self, mut event: Map<String, Value>, kind: &str, time: SystemTime) {
@@ -65,7 +58,7 @@ impl<'a> Json<'a> {
         object.append(&mut event);
         let mut line = Value::Object(object).to_string();
         line.push('\n');
-        if let Err(error) = append(target, line.as_bytes(), self.waits) {
+        if let Err(error) = write_line(target, line.as_bytes()) {
             say(&format!("--events {}: {}; the run goes on without events", self.name, std::io::Error::from(error)));
             self.target = None;
         }
@@ -94,26 +87,6 @@ impl<'a> Json<'a> {
         }
         event
     }
-}
-
-/// Writes a whole line at once; a reader that does not read is given a moment only.
-fn append(target: &OwnedFd, line: &[u8], waits: bool) -> rustix::io::Result<()> {
-    if waits {
-        let mut fds = [PollFd::new(target, PollFlags::OUT)];
-        if poll(&mut fds, Some(&PATIENCE))? == 0 {
-            return Err(rustix::io::Errno::TIMEDOUT);
-        }
-    }
-    let mut rest = line;
-    while !rest.is_empty() {
-        match rustix::io::write(target.as_fd(), rest) {
-            Ok(0) => return Err(rustix::io::Errno::IO),
-            Ok(written) => rest = rest.get(written..).unwrap_or_default(),
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }
 
 /// Valid UTF-8 of bounded length, whatever came.

@@ -4,11 +4,48 @@
 pub mod json;
 pub mod text;
 
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::FileType;
+use rustix::io::Errno;
+use rustix::pipe::PIPE_BUF;
 
 use crate::driver::Summary;
 use crate::policy::{Obstacle, Outcome, Retry, Verdict};
 use crate::process::Wrote;
+
+/// How long somebody who does not read may hold up a line.
+const PATIENCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+
+/// Writes a line, with one write wherever that can be. Signals wait meanwhile, so nobody may
+/// hold it up: to a pipe or terminal goes as much as it has room for, and after a moment
+/// without room the rest is given up with an error.
+fn write_line(target: impl AsFd, line: &[u8]) -> rustix::io::Result<()> {
+    let target = target.as_fd();
+    let is_file = FileType::from_raw_mode(rustix::fs::fstat(target)?.st_mode) == FileType::RegularFile;
+    let mut rest = line;
+    while !rest.is_empty() {
+        if !is_file && !has_room(target)? {
+            return Err(Errno::TIMEDOUT);
+        }
+        // A pipe that has room takes this much without waiting.
+        let most = if is_file { rest.len() } else { rest.len().min(PIPE_BUF) };
+        match rustix::io::write(target, &rest[..most]) {
+            Ok(0) => return Err(Errno::IO),
+            Ok(written) => rest = rest.get(written..).unwrap_or_default(),
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn has_room(target: BorrowedFd<'_>) -> rustix::io::Result<bool> {
+    let mut fds = [PollFd::from_borrowed_fd(target, PollFlags::OUT)];
+    Ok(poll(&mut fds, Some(&PATIENCE))? > 0)
+}
 
 /// A step of a run.
 #[derive(Debug)]

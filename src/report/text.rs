@@ -4,9 +4,7 @@ use std::fmt::Write as _;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-
-use super::{Event, Reporter};
+use super::{Event, Reporter, write_line};
 use crate::config::Plan;
 use crate::driver::Summary;
 use crate::policy::{Class, Formula, Jitter, Obstacle, Outcome, Retry, StopReason, TimeLimit, Verdict};
@@ -27,30 +25,15 @@ pub enum Verbosity {
 }
 
 /// Writes one line, prefixed `retryx: `, to standard error. Line breaks and other control
-/// characters in it become spaces. A standard error that is closed or full loses the
-/// line: there is nobody to tell.
+/// characters in it become spaces. A standard error that is closed, or that nobody reads,
+/// loses the line.
 pub fn say(line: &str) {
     let mut text = String::with_capacity(line.len() + 9);
     text.push_str("retryx: ");
     text.extend(line.chars().map(|c| if c.is_control() { ' ' } else { c }));
     text.push('\n');
-    let stderr = rustix::stdio::stderr();
-    let mut rest = text.as_bytes();
-    while !rest.is_empty() {
-        match rustix::io::write(stderr, rest) {
-            Ok(written) => rest = rest.get(written..).unwrap_or_default(),
-            Err(rustix::io::Errno::INTR) => {}
-            // The command may have made the shared descriptor non-blocking.
-            Err(rustix::io::Errno::AGAIN) => {
-                let mut fds = [PollFd::from_borrowed_fd(stderr, PollFlags::OUT)];
-                let second = Timespec { tv_sec: 1, tv_nsec: 0 };
-                if !matches!(poll(&mut fds, Some(&second)), Ok(1..)) {
-                    return;
-                }
-            }
-            Err(_) => return,
-        }
-    }
+    // What cannot be told is told to nobody.
+    let _ = write_line(rustix::stdio::stderr(), text.as_bytes());
 }
 
 /// What an outcome is called in messages.
@@ -60,7 +43,7 @@ pub fn describe(outcome: &Outcome) -> String {
         Outcome::Responded(status) => format!("HTTP status {status}"),
         Outcome::Signaled(signal) => format!("killed by {signal}"),
         Outcome::TimedOut(TimeLimit::Attempt(limit)) => {
-            format!("timed out after {} (--timeout)", human(*limit))
+            format!("ended by --timeout {}", human(*limit))
         }
         Outcome::TimedOut(TimeLimit::Total(limit)) => {
             format!("ended by --total-timeout {}", human(*limit))
@@ -265,7 +248,7 @@ impl<'a> Text<'a> {
                 format!("giving up after {tries}: {history}; the retry quota is spent")
             }
             StopReason::StdinConsumed => format!(
-                "giving up after {tries}: {history}; no retry, because standard input was read from and cannot be \
+                "giving up after {tries}: {history}; no retry, because standard input was read from, or may have been, and cannot be \
                  given again: use --stdin replay to keep it for every attempt, --stdin null if the command needs \
                  none, or --stdin inherit to retry with what is left"
             ),

@@ -11,7 +11,12 @@ const FLAKY: &str = "if [ $RETRYX_RUN_ATTEMPT = 1 ]; then echo BAD; echo bad >&2
 #[test]
 fn only_the_last_attempts_bytes_are_written() {
     let lab = Lab::new();
-    for (options, out) in [("", "BAD\nGOOD\n"), ("--stdout each", "BAD\nGOOD\n"), ("--stdout final", "GOOD\n"), ("--stdout success", "GOOD\n")] {
+    for (options, out) in [
+        ("", "BAD\nGOOD\n"),
+        ("--stdout each", "BAD\nGOOD\n"),
+        ("--stdout final", "GOOD\n"),
+        ("--stdout success", "GOOD\n"),
+    ] {
         let run = lab.run(&format!("-n 3 --base-delay 0 {options}")).sh(FLAKY).finish();
         run.exited(0).stopped(2, "success");
         assert_eq!(run.text(), out, "{options}");
@@ -23,7 +28,9 @@ fn only_the_last_attempts_bytes_are_written() {
 #[test]
 fn a_run_that_fails_ends_with_the_last_output_or_with_none() {
     let lab = Lab::new();
-    let fail = |kind: &str| lab.run(&format!("-q -n 2 --base-delay 0 --stdout {kind}")).sh("echo $RETRYX_RUN_ATTEMPT; exit 7").finish();
+    let fail = |kind: &str| {
+        lab.run(&format!("-q -n 2 --base-delay 0 --stdout {kind}")).sh("echo $RETRYX_RUN_ATTEMPT; exit 7").finish()
+    };
     let run = fail("final");
     run.exited(7);
     assert_eq!(run.text(), "2\n");
@@ -137,6 +144,7 @@ fn a_closed_stream_stays_closed() {
 fn a_terminal_stays_a_terminal_of_the_same_size_and_exact_bytes() {
     let lab = Lab::new();
     let mut terminal = Terminal::shell(&lab);
-    let out = terminal.run("stty rows 30 cols 99; retryx --stdout final -- sh -c 'test -t 1 && echo tty-$(stty size <&1)'");
+    let out =
+        terminal.run("stty rows 30 cols 99; retryx --stdout final -- sh -c 'test -t 1 && echo tty-$(stty size <&1)'");
     assert!(out.contains("tty-30 99"), "{out}");
 }

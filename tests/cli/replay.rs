@@ -78,7 +78,8 @@ fn idle_input_never_holds_up_a_command_that_does_not_read() {
 fn bytes_arrive_as_they_come_and_no_more_is_taken_than_a_page() {
     let lab = Lab::new();
     let (reader, mut writer) = std::io::pipe().expect("a pipe");
-    let run = lab.run("--stdin replay -n 2 --base-delay 0").sh("read a; echo $a >> got; read b; echo $b >> got; exit 1");
+    let run =
+        lab.run("--stdin replay -n 2 --base-delay 0").sh("read a; echo $a >> got; read b; echo $b >> got; exit 1");
     let run = run.stdin(reader.try_clone().expect("a copy")).start();
     writer.write_all(b"one\n").expect("room");
     assert_eq!(lab.await_lines("got", 1), ["one"]);
@@ -113,7 +114,8 @@ fn input_that_cannot_be_kept_is_given_on_once_and_never_half() {
 fn a_surrounding_loop_loses_nothing_in_any_other_mode() {
     let lab = Lab::new();
     for mode in ["auto", "inherit", "null"] {
-        let script = format!("printf '1\\n2\\n3\\n' | while read -r l; do retryx --stdin {mode} -- true; echo $l; done | wc -l");
+        let script =
+            format!("printf '1\\n2\\n3\\n' | while read -r l; do retryx --stdin {mode} -- true; echo $l; done | wc -l");
         assert_eq!(lab.shell(&script).finish().text().trim(), "3", "{mode}");
     }
 }

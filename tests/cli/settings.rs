@@ -1,0 +1,173 @@
+//! Settings from variables and AWS's own files: which counts, and what is wrong with them.
+
+use crate::support::Lab;
+
+/// The plan's settings, by the options, variables and AWS config file.
+fn explained(lab: &Lab, options: &str, variables: &[(&str, &str)]) -> String {
+    let mut run = lab.bare("plan --explain-config").words(options);
+    for (name, value) in variables {
+        run = run.env(name, value);
+    }
+    let run = run.finish();
+    run.exited(0);
+    run.text()
+}
+
+/// The value and source of one setting.
+fn setting(explained: &str, name: &str) -> String {
+    let line = explained.lines().find(|line| line.split_whitespace().next() == Some(name));
+    line.unwrap_or_else(|| panic!("no {name} in {explained}")).split_whitespace().skip(1).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn aws_variables_are_named_as_sources() {
+    let lab = Lab::new();
+    let text = explained(&lab, "", &[("AWS_RETRY_MODE", "adaptive"), ("AWS_MAX_ATTEMPTS", "5")]);
+    assert_eq!(setting(&text, "mode"), "adaptive AWS_RETRY_MODE");
+    assert_eq!(setting(&text, "max-attempts"), "5 AWS_MAX_ATTEMPTS");
+    assert_eq!(setting(&text, "base-delay"), "50 ms default of the adaptive mode");
+}
+
+#[test]
+fn the_stronger_source_counts_for_each_setting_alone() {
+    let lab = Lab::new();
+    lab.write("config", "[default]\nretry_mode = legacy\nmax_attempts = 7\n[profile p]\nmax_attempts=8\n");
+    let file = lab.path("config").display().to_string();
+    let with = |options: &str, variables: &[(&str, &str)]| {
+        let variables: Vec<_> = [("AWS_CONFIG_FILE", file.as_str())].iter().chain(variables).copied().collect();
+        let text = explained(&lab, options, &variables);
+        (setting(&text, "mode"), setting(&text, "max-attempts"))
+    };
+    let (mode, attempts) = with("", &[]);
+    assert!(mode.starts_with("legacy retry_mode of profile 'default' in "), "{mode}");
+    assert!(attempts.starts_with("7 max_attempts of profile 'default' in "), "{attempts}");
+    assert!(with("", &[("AWS_PROFILE", "p")]).1.starts_with("8 max_attempts of profile 'p'"));
+    assert_eq!(with("", &[("AWS_MAX_ATTEMPTS", "5")]).1, "5 AWS_MAX_ATTEMPTS");
+    let both = [("AWS_MAX_ATTEMPTS", "5"), ("RETRYX_MAX_ATTEMPTS", "4")];
+    assert_eq!(with("", &both).1, "4 RETRYX_MAX_ATTEMPTS");
+    assert_eq!(with("-n 3", &both).1, "3 --max-attempts");
+    // AWS's settings mean nothing in another mode.
+    assert_eq!(with("--mode fixed", &both[..1]), ("fixed --mode".into(), "3 default of the fixed mode".into()));
+    assert_eq!(with("", &[("RETRYX_MODE", "google")]).1, "unlimited default of the google mode");
+    // Empty is not set.
+    assert_eq!(with("", &[("RETRYX_MAX_ATTEMPTS", ""), ("AWS_MAX_ATTEMPTS", "5")]).1, "5 AWS_MAX_ATTEMPTS");
+}
+
+#[test]
+fn the_home_folders_file_is_read_and_a_missing_one_is_fine() {
+    let lab = Lab::new();
+    assert_eq!(setting(&explained(&lab, "", &[]), "max-attempts"), "3 default of the standard mode");
+    std::fs::create_dir(lab.path("home/.aws")).expect("a folder");
+    lab.write("home/.aws/config", "[default]\nmax_attempts = 6\n");
+    assert!(setting(&explained(&lab, "", &[]), "max-attempts").starts_with("6 max_attempts of profile 'default'"));
+    let run = lab.run("--base-delay 0").command(&["false"]).finish();
+    run.exited(1).stopped(6, "attempts");
+}
+
+#[test]
+fn every_option_has_a_variable_and_the_command_line_beats_it() {
+    let lab = Lab::new();
+    let variables =
+        [("RETRYX_BASE_DELAY", "7ms"), ("RETRYX_JITTER", "none"), ("RETRYX_RETRY_ON", "75"), ("RETRYX_VERBOSE", "1")];
+    let fail = |options: &str, code: i32| {
+        let mut run = lab.run(options);
+        for (name, value) in variables {
+            run = run.env(name, value);
+        }
+        run.sh(&format!("exit {code}")).finish()
+    };
+    let run = fail("-n 2", 75);
+    assert_eq!(run.each("retry_scheduled", "delay_ms"), [7.0]);
+    run.says(&["delay before attempt 2"]);
+    fail("-n 2", 1).stopped(1, "permanent");
+    // A list on the command line replaces the variable's, it does not add to it.
+    fail("-n 2 --retry-on 1", 75).stopped(1, "permanent");
+    fail("-n 2 --retry-on 1", 1).stopped(2, "attempts");
+    let quiet = fail("-q -n 2", 75);
+    assert_eq!(quiet.stderr, "");
+}
+
+#[test]
+fn a_nested_run_is_not_bound_by_the_facts_of_the_outer_one() {
+    let lab = Lab::new();
+    let run = lab
+        .run("-n 1")
+        .env("RETRYX_RUN_MAX_ATTEMPTS", "9")
+        .env("RETRYX_RUN_SOMETHING", "x")
+        .command(&["false"])
+        .finish();
+    run.exited(1).stopped(1, "attempts");
+    assert_eq!(run.messages().len(), 1);
+}
+
+// B112 (the variables)
+#[test]
+fn a_wrong_variable_stops_before_anything_runs_and_names_itself() {
+    let lab = Lab::new();
+    for (name, value) in [
+        ("RETRYX_TIMEOUT", "soon"),
+        ("RETRYX_MAX_ATTEMPTS", "0"),
+        ("RETRYX_MODE", "amazon"),
+        ("RETRYX_RETRY_ON", "256"),
+        ("RETRYX_QUIET", "perhaps"),
+        ("RETRYX_VERBOSE", "7"),
+        ("RETRYX_QUOTA_COST", "much"),
+        ("RETRYX_QUOTA_REFILL", "-1"),
+        ("RETRYX_DELAYS", "1s,,2s"),
+    ] {
+        let run = lab.bare("-- touch ran").env(name, value).finish();
+        run.exited(125).says(&[name, value]);
+        assert_eq!(run.messages().len(), 1);
+    }
+    assert!(!lab.path("ran").exists());
+    let run = lab.bare("-- true").env("RETRYX_MAX_ATEMPTS", "3").finish();
+    run.exited(0).says(&["RETRYX_MAX_ATEMPTS", "ignored"]);
+}
+
+#[test]
+fn something_wrong_in_awss_settings_is_said_once_and_stops_only_where_aws_was_asked_for() {
+    let lab = Lab::new();
+    lab.executable("bin/aws", "#!/bin/sh\nexit 0\n");
+    lab.write("broken", "[default\nmax_attempts = 3\n");
+    lab.write("odd", "[default]\nretry_mode = fast\nmax_attempts = potato\n");
+    lab.write("huge", vec![b'#'; 2 * 1024 * 1024]);
+    lab.write("binary", [0xff, 0xfe, 0x00, b'[']);
+    lab.tool("mkfifo", &["fifo"]);
+    let path = |name: &str| lab.path(name).display().to_string();
+    for (name, value, said) in [
+        ("AWS_RETRY_MODE", "fast".to_owned(), "AWS_RETRY_MODE"),
+        ("AWS_RETRY_MODE", "google".to_owned(), "AWS_RETRY_MODE"),
+        ("AWS_CONFIG_FILE", path("broken"), "line 1"),
+        ("AWS_CONFIG_FILE", path("odd"), "retry_mode"),
+        ("AWS_CONFIG_FILE", path("huge"), "1 MiB"),
+        ("AWS_CONFIG_FILE", path("binary"), "UTF-8"),
+        ("AWS_CONFIG_FILE", path("fifo"), "not a file"),
+        ("AWS_CONFIG_FILE", path(""), "not a file"),
+        ("AWS_CONFIG_FILE", "/dev/zero".to_owned(), "not a file"),
+    ] {
+        let run = lab.bare("-- true").env(name, &value).finish();
+        run.exited(0).says(&[said, "ignored"]);
+        lab.bare("-- aws").env(name, &value).finish().exited(125).says(&[said]);
+        assert_eq!(lab.bare("--mode google -- true").env(name, &value).finish().exited(0).stderr, "");
+        assert_eq!(lab.bare("-q -- true").env(name, &value).finish().exited(0).stderr, "");
+    }
+    for value in ["0", "-1", "potato", "unlimited", "1.5"] {
+        lab.bare("-- true").env("AWS_MAX_ATTEMPTS", value).finish().exited(0).says(&["AWS_MAX_ATTEMPTS", "ignored"]);
+        lab.bare("--mode standard -- true")
+            .env("AWS_MAX_ATTEMPTS", value)
+            .finish()
+            .exited(125)
+            .says(&["AWS_MAX_ATTEMPTS"]);
+        // It is the AWS CLI's own setting, so retryx does not read it at all.
+        assert_eq!(lab.bare("-- aws").env("AWS_MAX_ATTEMPTS", value).finish().exited(0).stderr, "");
+    }
+    for nothing in ["/dev/null", "/nowhere/at/all"] {
+        assert_eq!(lab.bare("-- true").env("AWS_CONFIG_FILE", nothing).finish().exited(0).stderr, "");
+    }
+    lab.bare("-- true")
+        .env("AWS_PROFILE", "nobody")
+        .env("AWS_CONFIG_FILE", path("odd"))
+        .finish()
+        .exited(0)
+        .says(&["nobody"]);
+}

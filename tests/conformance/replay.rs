@@ -1,0 +1,49 @@
+//! Answers as rows describe them, through classification and the state machine.
+
+use std::time::{Duration, SystemTime};
+
+use retryx::config::Plan;
+use retryx::policy::response::Response;
+use retryx::policy::{Class, Classifier, Decision, Evidence, Judged, Mode, Outcome, ServerDelay, Session};
+use serde_json::Value;
+
+use crate::check::whole;
+
+/// The answer of a row, with the fields `status` or `status_code`, `headers` and `body`; an
+/// error where the row names no status.
+pub fn answer(row: &Value) -> Result<Response, String> {
+    let key = ["status_code", "status"].into_iter().find(|key| !row[key].is_null());
+    let headers = row["headers"].as_object().into_iter().flatten();
+    Ok(Response {
+        status: key.map_or(Ok(400), |key| whole(row, key))?,
+        headers: headers.map(|(name, value)| (name.clone(), value.as_str().unwrap_or_default().to_owned())).collect(),
+        body: row["body"].as_str().unwrap_or_default().into(),
+    })
+}
+
+/// What an answer is taken for; the row's `error_code` or `code` stands for a code that its
+/// protocol carries.
+pub fn class(classifier: &Classifier, row: &Value) -> Result<Class, String> {
+    let response = answer(row)?;
+    let outcome = Outcome::Responded(response.status);
+    let carried = response.error_code();
+    let error_code = row["error_code"].as_str().or(row["code"].as_str()).or(carried.as_deref());
+    let allowance_used_up = response.allowance_is_used_up();
+    let evidence = Evidence { error_code, allowance_used_up, body: &response.body, ..Evidence::of(&outcome) };
+    Ok(classifier.classify(&evidence).class)
+}
+
+/// What an answer asks for, the moment of its coming being the epoch.
+pub fn server_delay(mode: Mode, response: &Response) -> Option<ServerDelay> {
+    response.server_delay(mode, SystemTime::UNIX_EPOCH).0
+}
+
+/// One attempt that ends with the row's answer `now`.
+pub fn decide(plan: &Plan, session: &mut Session<'_>, row: &Value, now: Duration) -> Result<Decision, String> {
+    let response = answer(row)?;
+    let outcome = Outcome::Responded(response.status);
+    let class = class(&plan.classifier, row)?;
+    session.start_attempt();
+    let server = server_delay(plan.mode, &response);
+    Ok(session.decide(Judged { outcome: &outcome, class, server }, None, now))
+}
