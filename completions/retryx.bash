@@ -22,7 +22,7 @@ _retryx() {
     while [[ ${i} -lt ${COMP_CWORD} ]]; do
         case "${COMP_WORDS[i]}" in
             --) i=$((i + 1)); break ;;
-            --mode|--service|-n|--max-attempts|--delays|--base-delay|--throttle-base-delay|--factor|--max-backoff|--min-delay|--jitter|--stagger|--seed|--retry-on|--throttle-on|--fail-on|--succeed-on|--quota-capacity|--quota-cost|--quota-refill|--deadline|--timeout|--total-timeout|-k|--kill-after|--kill-signal|--stdin|--exit-code-on-failure|--events|--class|--format|--exit|--signal|--program|--stdout-text|--stderr-text|--status|--header|--body|--format) [[ "${COMP_WORDS[i + 1]}" == "=" ]] && i=$((i + 1)); i=$((i + 2)) ;;
+            --mode|--service|-n|--max-attempts|--delays|--base-delay|--throttle-base-delay|--factor|--max-backoff|--min-delay|--jitter|--stagger|--seed|--retry-on|--throttle-on|--fail-on|--succeed-on|--quota-capacity|--quota-cost|--quota-refill|--deadline|--timeout|--total-timeout|-k|--kill-after|--kill-signal|--stdin|--stdout|--stderr|--exit-code-on-failure|--events|--class|--format|--exit|--signal|--program|--stdout-text|--stderr-text|--status|--header|--body|--format) [[ "${COMP_WORDS[i + 1]}" == "=" ]] && i=$((i + 1)); i=$((i + 2)) ;;
             -*) i=$((i + 1)) ;;
             *) break ;;
         esac
@@ -49,7 +49,7 @@ _retryx() {
 
     case "${cmd}" in
         retryx)
-            opts="-n -k -q -v -h -V --mode --service --max-attempts --delays --base-delay --throttle-base-delay --factor --max-backoff --min-delay --jitter --stagger --seed --retry-on --throttle-on --fail-on --succeed-on --retry-429 --quota-capacity --quota-cost --quota-refill --no-quota --long-poll --deadline --timeout --total-timeout --kill-after --kill-signal --stdin --shell --own-group --exit-code-on-failure --events --log-arguments --quiet --verbose --help --version"
+            opts="-n -k -q -v -h -V --mode --service --max-attempts --delays --base-delay --throttle-base-delay --factor --max-backoff --min-delay --jitter --stagger --seed --retry-on --throttle-on --fail-on --succeed-on --retry-429 --quota-capacity --quota-cost --quota-refill --no-quota --long-poll --deadline --timeout --total-timeout --kill-after --kill-signal --stdin --stdout --stderr --shell --own-group --exit-code-on-failure --events --log-arguments --quiet --verbose --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -229,7 +229,15 @@ _retryx() {
                     return 0
                     ;;
                 --stdin)
-                    COMPREPLY=($(compgen -W "auto inherit null" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto replay inherit null" -- "${cur}"))
+                    return 0
+                    ;;
+                --stdout)
+                    COMPREPLY=($(compgen -W "each final success" -- "${cur}"))
+                    return 0
+                    ;;
+                --stderr)
+                    COMPREPLY=($(compgen -W "each final success" -- "${cur}"))
                     return 0
                     ;;
                 --exit-code-on-failure)

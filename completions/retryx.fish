@@ -34,8 +34,15 @@ complete -c retryx -l total-timeout -d 'End everything after this, a running att
 complete -c retryx -s k -l kill-after -d 'How long after the --kill-signal KILL follows [default: 10s]' -r -f
 complete -c retryx -l kill-signal -d 'What a limit sends first, by name or number [default: TERM]' -r -f
 complete -c retryx -l stdin -d 'What attempts read [default: auto]' -r -f -a "auto\t''
+replay\t''
 inherit\t''
 null\t''"
+complete -c retryx -l stdout -d 'Whose output is written [default: each]' -r -f -a "each\t''
+final\t''
+success\t''"
+complete -c retryx -l stderr -d 'The same for standard error [default: each]' -r -f -a "each\t''
+final\t''
+success\t''"
 complete -c retryx -l exit-code-on-failure -d 'Exit with this when the run fails, whatever the command returned' -r -f
 complete -c retryx -l events -d 'Append each step as a line of JSON to a file, or write it to a descriptor' -r -F
 complete -c retryx -l retry-429 -d 'Retry HTTP status 429 in google mode too'
@@ -48,4 +55,4 @@ complete -c retryx -s q -l quiet -d 'Say only what retryx itself could not do'
 complete -c retryx -s v -l verbose -d 'Say how each delay came about; twice: everything'
 complete -c retryx -s h -l help -d 'Print help; -h prints less of it'
 complete -c retryx -s V -l version -d 'Print the version'
-complete -c retryx -x -a '(__fish_complete_subcommand -- --mode --service -n --max-attempts --delays --base-delay --throttle-base-delay --factor --max-backoff --min-delay --jitter --stagger --seed --retry-on --throttle-on --fail-on --succeed-on --quota-capacity --quota-cost --quota-refill --deadline --timeout --total-timeout -k --kill-after --kill-signal --stdin --exit-code-on-failure --events --class --format --exit --signal --program --stdout-text --stderr-text --status --header --body --format)'
+complete -c retryx -x -a '(__fish_complete_subcommand -- --mode --service -n --max-attempts --delays --base-delay --throttle-base-delay --factor --max-backoff --min-delay --jitter --stagger --seed --retry-on --throttle-on --fail-on --succeed-on --quota-capacity --quota-cost --quota-refill --deadline --timeout --total-timeout -k --kill-after --kill-signal --stdin --stdout --stderr --exit-code-on-failure --events --class --format --exit --signal --program --stdout-text --stderr-text --status --header --body --format)'

@@ -71,19 +71,14 @@ impl SystemClock {
         Self { signals, start: now(), paused: Cell::default(), timer: OnceCell::new() }
     }
 
-<<<<<<< HEAD
-    /// Waits for a signal, the first alarm, or one of the other descriptors, which are left
-    /// as the last look at them found them. What is already there comes in that order.
-    pub fn next<'a>(&'a self, alarms: Alarms, others: &mut Vec<PollFd<'a>>) -> Event {
-=======
     /// A signal that is already there.
     pub fn arrived(&self) -> Option<Received> {
         self.signals.next()
     }
 
-    /// Waits for a signal or the first alarm. A signal that is already there comes first.
-    pub fn next(&self, alarms: Alarms) -> Event {
->>>>>>> issue3
+    /// Waits for a signal, the first alarm, or one of the other descriptors, which are left
+    /// as the last look at them found them. What is already there comes in that order.
+    pub fn next<'a>(&'a self, alarms: Alarms, others: &mut Vec<PollFd<'a>>) -> Event {
         loop {
             if let Some(received) = self.signals.next() {
                 return Event::Signal(received);
