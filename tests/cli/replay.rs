@@ -11,7 +11,7 @@ const SUM: &str = "sha256sum >> sums; exit 1";
 #[test]
 fn every_attempt_gets_every_byte() {
     let lab = Lab::new();
-    let big: Vec<u8> = (0..5_000_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let big: Vec<u8> = (0..5_000_000u32).map(|i| i.wrapping_mul(2_654_435_761).to_le_bytes()[2]).collect();
     for input in [&b""[..], b"hi", b"\0\xff\n\n", &big[..4096], &big[..4097], &big] {
         lab.write("sums", "");
         let run = lab.run("--stdin replay -n 3 --base-delay 0").sh(SUM).input(input).finish();
@@ -89,7 +89,7 @@ fn bytes_arrive_as_they_come_and_no_more_is_taken_than_a_page() {
     run.finish().exited(1).stopped(2, "attempts");
     // A command that reads nothing leaves all but what fits its pipe to whoever shares it.
     let waiting = || rustix::io::ioctl_fionread(&reader).expect("a count");
-    writer.write_all(&[b'x'; 30_000]).expect("room");
+    writer.write_all(&vec![b'x'; 30_000]).expect("room");
     let run = lab.run("--stdin replay -n 2").sh("touch started; while [ ! -e over ]; do sleep 0.01; done");
     let run = run.stdin(reader.try_clone().expect("a copy")).start();
     lab.await_file("started");
