@@ -7,6 +7,7 @@
 
 use std::fmt::Write as _;
 
+use super::options::Sub;
 use crate::exit;
 
 /// The first paragraph.
@@ -27,7 +28,7 @@ pub fn exit_statuses() -> String {
 pub fn after_help() -> String {
     format!(
         "A duration is in seconds (300, 0.5, .3) or carries a unit (250ms, 5m, 1h 30m).\n\n\
-         Exit status:\n{}\nThe manual, retryx(1), says more: classes, signals, standard input, events.",
+         Exit status:\n{}\nThe manual, retryx(1), says more: classes, rules, quota, settings, streams, signals, events.",
         exit_statuses()
     )
 }
@@ -56,12 +57,16 @@ pub enum Part {
     ExitStatuses,
     /// The events, from [`EVENTS`].
     Events,
+    /// The options that a subcommand has besides those of a run.
+    Options(Sub),
 }
 
 /// The modes with their numbers.
 pub const MODES: &[&[&str]] = &[
     &["mode", "delay before retry i", "base", "cap", "limit"],
     &["`standard`, `aws`", "u × min(cap, base × 2^i)", "50 ms", "20 s", "3 attempts"],
+    &["`adaptive`", "u × min(cap, base × 2^i)", "50 ms", "20 s", "3 attempts"],
+    &["`legacy`", "u × base × 2^i", "1 s", "none", "5 attempts"],
     &["`google`", "min(cap, base × 2^i + f)", "1 s", "32 s", "deadline 300 s"],
     &["`fixed`", "base", "1 s", "none", "3 attempts"],
     &["`linear`", "min(cap, base × (i + 1))", "1 s", "1 h", "3 attempts"],
@@ -71,7 +76,34 @@ pub const MODES: &[&[&str]] = &[
 
 /// What the letters in [`MODES`] stand for.
 pub const MODES_LEGEND: &str = "i counts retries from 0. u is uniform in [0, 1). f is uniform in (0, 1] seconds. p is \
-the delay before, at first the base. u and f are drawn afresh for each delay.";
+the delay before, at first the base. u and f are drawn afresh for each delay. \
+`adaptive` is `standard` with a rate limiter; both have a retry quota, and 1 s as the base after throttling.";
+
+/// The modes with `--service dynamodb`, in the columns of [`MODES`].
+pub const DYNAMODB: &[&[&str]] = &[
+    &["mode", "delay before retry i", "base", "cap", "limit"],
+    &["`standard`, `adaptive`", "u × min(cap, base × 2^i)", "25 ms", "20 s", "4 attempts"],
+    &["`legacy`", "base × 2^i", "50 ms", "none", "10 attempts"],
+];
+
+/// The words of services that give a class, with that class and the mode they count in.
+pub const SERVICE_WORDS: &[(&str, &str)] = &[
+    ("AWS, transient", "`RequestTimeout`, `RequestTimeoutException`, `InternalError`, `IDPCommunicationError`."),
+    (
+        "AWS, throttling",
+        "`Throttling`, `ThrottlingException`, `ThrottledException`, `RequestThrottledException`, \
+         `TooManyRequestsException`, `ProvisionedThroughputExceededException`, `TransactionInProgressException`, \
+         `RequestLimitExceeded`, `BandwidthLimitExceeded`, `LimitExceededException`, `RequestThrottled`, `SlowDown`, \
+         `PriorRequestNotComplete`, `EC2ThrottledException`.",
+    ),
+    ("Google, transient", "`UNAVAILABLE`, `INTERNAL`, `UNKNOWN`, `DEADLINE_EXCEEDED`."),
+    ("Google, throttling", "`RESOURCE_EXHAUSTED`."),
+];
+
+/// What the `legacy` mode knows instead of [`SERVICE_WORDS`].
+pub const LEGACY_WORDS: &str = "In the mode `legacy` five codes count, with status 400 or in the line of the AWS CLI, \
+all as throttling: `Throttling`, `ThrottlingException`, `ThrottledException`, `RequestThrottledException`, \
+`ProvisionedThroughputExceededException`.";
 
 /// An event with its fields: name, when it is written, and each field with its meaning.
 pub type EventWords = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
@@ -107,7 +139,7 @@ pub const EVENTS: &[EventWords] = &[
             (
                 "outcome",
                 "`exited`, `signaled` (a signal killed the command), `timed_out` (a limit of retryx ended it) or \
-                 `not_started`.",
+                 `not_started`. `responded` is kept for requests.",
             ),
             ("exit_code", "The command's exit code, where it exited; else null."),
             ("signal", "The number of the signal that killed it; else null."),
@@ -116,7 +148,7 @@ pub const EVENTS: &[EventWords] = &[
             ("error_code", "Always null; kept for requests."),
             ("error", "Why the command could not be started, or which of its processes could not be ended; else null."),
             ("class", "`success`, `transient`, `throttling` or `permanent`."),
-            ("rule", "The name of the rule that gave the class, `default:exit` for example."),
+            ("rule", "The name of the rule that gave the class, `default:exit` or `--retry-on 75` for example."),
             ("duration_ms", "How long it took, in milliseconds."),
         ],
     ),
@@ -126,12 +158,16 @@ pub const EVENTS: &[EventWords] = &[
         &[
             ("attempt", "The number of the attempt to come, from 2."),
             ("delay_ms", "The wait in milliseconds, as it is slept."),
-            ("delay_source", "What asked for it: `backoff`."),
+            (
+                "delay_source",
+                "What asked for it: `backoff` (the formula), `limiter` (the rate limiter of the mode `adaptive` held the \
+                 attempt longer) or `server` (a server asked for longer; kept for requests).",
+            ),
             ("base_ms", "The base delay that entered, in milliseconds."),
             ("exponent", "i, the number of the retry, from 0."),
             ("cap_ms", "The longest delay in milliseconds; null without one."),
             ("jitter", "`full`, `equal`, `fraction` or `none`."),
-            ("server_delay_ms", "Always null; kept for requests."),
+            ("server_delay_ms", "What a server asked for, in milliseconds; null for commands."),
             ("quota_left", "Tokens left in the retry quota once this retry is paid; null without a quota."),
         ],
     ),
@@ -141,7 +177,8 @@ pub const EVENTS: &[EventWords] = &[
         &[
             (
                 "reason",
-                "`success`, `permanent` (the class), `attempts` (used up), `deadline`, `total_timeout`, `quota`, \
+                "`success`, `permanent` (the class), `attempts` (used up), `deadline`, `total_timeout`, `quota` (spent), \
+                 `server_delay` (a server asked for a longer wait than the limits allow; kept for requests), \
                  `stdin_consumed`, `reader_gone`, `unkillable` or `interrupted` (by a signal).",
             ),
             ("attempts", "How many were made."),
@@ -149,7 +186,7 @@ pub const EVENTS: &[EventWords] = &[
             ("elapsed_ms", "Time since the start, in milliseconds."),
             ("waited_ms", "Time spent in waits, in milliseconds."),
             ("quota_left", "Tokens left in the retry quota; null without a quota."),
-            ("server_delay_ms", "Always null; kept for requests."),
+            ("server_delay_ms", "The wait that a server asked for, where that is the reason; else null."),
             ("signal", "The number of the signal; only where the reason is `interrupted`."),
         ],
     ),
@@ -163,13 +200,14 @@ pub const BEFORE_OPTIONS: &[Section] = &[Section {
         Part::Text(
             "From the first word that is not an option of retryx, everything belongs to the command, options included: \
              `retryx -n 5 curl -n URL` gives curl its own `-n`. After `--` the next word is the command, whatever it \
-             looks like. These words are kept for subcommands where they come first and not after `--`: `http`, \
-             `plan`, `explain`, `quota`, `simulate`, `stats`, `config`, `schema`, `translate`, `help`. To run a \
-             program of that name, write `retryx -- plan`.",
+             looks like. `plan` and `explain`, where they come first and not after `--`, are subcommands that run \
+             nothing: see `PLAN` and `EXPLAIN` below. More words are kept for subcommands to come: `http`, `quota`, \
+             `simulate`, `stats`, `config`, `schema`, `translate`; and `help` prints what `--help` prints. To run a \
+             program of such a name, write `retryx -- plan`.",
         ),
         Part::Text(
-            "Each attempt ends in an outcome, the outcome is given a class, and a transient failure is repeated after \
-             a delay, while the limits allow it. What is repeated and why, how long retryx waits and why it stops is \
+            "Each attempt ends in an outcome, the outcome is given a class, and a transient or throttling failure is \
+             repeated after a delay, while the limits allow it. What is repeated and why, how long retryx waits and why it stops is \
              said on standard error, in lines that begin with `retryx:`. Nothing is said about a command that \
              succeeds at once.",
         ),
@@ -189,16 +227,22 @@ pub const AFTER_OPTIONS: &[Section] = &[
             Part::Table(MODES),
             Part::Text(MODES_LEGEND),
             Part::Text(
-                "`--base-delay` sets the base, `--max-backoff` the cap, `--factor` the 2, `-n` the attempts, `--deadline` \
-                 the deadline. `--jitter` replaces the mode's own: `full` is that of `standard`, \
+                "`--base-delay` sets the base `--throttle-base-delay` the base \
+                 after throttling, `--max-backoff` the cap, `--factor` the 2, `-n` the attempts, `--deadline` \
+                 the deadline. `--jitter` replaces the mode's own: `full` is that of `standard` and `legacy`, \
                  `fraction` that of `google`, `none` that of `fixed` and `linear`; `decorrelated` has no other. The \
                  cap is applied before the jitter of `full`, `equal` and `none`, and to the sum of `fraction`, as AWS \
-                 and Google document. `--min-delay` comes last.",
+                 and Google document: at the cap of `google` nothing is random. `--min-delay` comes last.",
             ),
             Part::Text(
-                "The mode `standard` has the AWS retry quota: 500 tokens, of which a retry takes 14 (5 after \
-                 throttling). A run that succeeds on a retry gets back what that retry took, one that succeeds at \
-                 once gets 1. A bucket that one run uses alone protects nobody, so `-n` lifts it.",
+                "`--service dynamodb` takes the defaults that AWS documents for DynamoDB, in the AWS modes `standard`, \
+                 `adaptive` and `legacy` only:",
+            ),
+            Part::Table(DYNAMODB),
+            Part::Text(
+                "`--delays 1s,5s,30s` spells the delays out in place of the formula; the last repeats. There is no \
+                 jitter and no cap then unless `--jitter` or `--max-backoff` is given. The attempts and the deadline \
+                 stay those of the mode.",
             ),
             Part::Text("`--seed` makes the whole schedule repeat; `-v` prints how each delay came about."),
         ],
@@ -221,8 +265,104 @@ pub const AFTER_OPTIONS: &[Section] = &[
             ]),
             Part::Text(
                 "A command cannot be started just now while its file is being written, or the system has no process, \
-                 memory or descriptor to spare. A transient failure is retried, a permanent one never. Throttling is a \
-                 class of its own, with `--throttle-base-delay`; no default rule gives it to a command.",
+                 memory or descriptor to spare. A transient failure is retried, a permanent one never. Throttling is \
+                 retried too, with `--throttle-base-delay`; no default gives it to a command, only `--throttle-on` \
+                 does.",
+            ),
+        ],
+    },
+    Section {
+        title: "RULES",
+        parts: &[
+            Part::Text(
+                "`--succeed-on`, `--fail-on`, `--throttle-on` and `--retry-on` take a list of conditions, separated by \
+                 commas, and can be repeated, which adds to the list:",
+            ),
+            Part::List(&[
+                ("`7`, `100-110`", "The command exited with this code, or with one from the first to the last."),
+                (
+                    "`signal:KILL`, `signal:9`",
+                    "This signal killed the command. 137, as a shell shows it, does not match.",
+                ),
+                ("`timeout`", "A time limit of retryx ended the attempt. No number matches that, not even 124."),
+                ("`any`", "Any failure of a command that was started."),
+                (
+                    "`default`",
+                    "What has this class without rules; for `--retry-on` all that is retried without rules, which \
+                     keeps its class. So `--retry-on default,126` only adds.",
+                ),
+                ("A ` and ` B", "Both hold."),
+                ("`http:503`, `http:5xx`, `http:500-504`", "A server answered with such a status."),
+                ("`error:SlowDown`", "A service gave this error code, spelled so."),
+                (
+                    "`stdout:/RE/`, `stderr:/RE/`, `output:/RE/`, `body:/RE/`",
+                    "A line of that text, of `output` any of the first two, matches the regular expression; an `i` after \
+                     the last slash ignores case, `\\/` is a slash. LF, CR LF or CR ends a line; the first 64 KiB of it \
+                     are looked at, without the escape sequences that colour a terminal.",
+                ),
+            ]),
+            Part::Text(
+                "This version neither looks at what a command writes nor knows a status or code of it. So a run refuses \
+                 conditions on its output, and `http:`, `error:` and `body:` never match in it. `retryx explain` \
+                 evaluates them all.",
+            ),
+            Part::Text(
+                "The four lists are asked in the order given above, whatever the order of the options: the first \
+                 condition that holds decides, so a rule of refusal beats a rule of retry. `--succeed-on` gives success \
+                 and exit status 0, `--fail-on` permanent, `--throttle-on` throttling, `--retry-on` transient. If none \
+                 holds, the table above does.",
+            ),
+            Part::Text(
+                "Once `--retry-on` is given, its list is the whole list: a failure that no condition names is permanent. \
+                 An attempt that a time limit ended is excepted and stays transient; `--fail-on timeout` makes it \
+                 permanent. The other three options only give other classes to what they name.",
+            ),
+            Part::Text(
+                "Success is touched only by a condition that names it, with 0 or a status below 400 in it: \
+                 `--fail-on any` leaves exit code 0 alone, `--retry-on 0` does not. A run that ends so exits 1.",
+            ),
+            Part::Text(
+                "A command that could not be started is named only by 127 (not found), 126 (all else) or `default`, \
+                 never by `any`.",
+            ),
+        ],
+    },
+    Section {
+        title: "QUOTA AND RATE LIMITER",
+        parts: &[
+            Part::Text(
+                "The modes `standard` and `adaptive` have the retry quota of the AWS SDKs: a bucket of 500 tokens that is \
+                 full at the start. Each retry is paid before its wait: 14 tokens, 5 after throttling. A run that \
+                 succeeds on a retry gets back what that retry took, one that succeeds at once gets 1, a failure \
+                 nothing. Where the tokens do not reach, there is no retry; the reason is `quota`. With failures only, \
+                 that ends a run after 36 attempts, or 101 after throttling. The quota neither delays nor refuses a \
+                 first attempt.",
+            ),
+            Part::Text(
+                "Each run has a bucket of its own, and a bucket that one run uses alone protects nobody. So a \
+                 number of attempts that the user gives, by `-n` or `RETRYX_MAX_ATTEMPTS`, lifts the quota. \
+                 `AWS_MAX_ATTEMPTS` and the AWS config file do not.",
+            ),
+            Part::List(&[
+                (
+                    "`--quota-capacity`, `--quota-cost`, `--quota-refill`",
+                    "The size of the bucket, the price of a retry, and the tokens that come back each second, in the \
+                     course of attempts as of waits; AWS has no refill. Each of them gives a quota to a mode that has \
+                     none, and keeps it where `-n` would lift it. What is not given is as above.",
+                ),
+                ("`--no-quota`", "Takes the quota away, whatever else is given."),
+                (
+                    "`--long-poll`",
+                    "Where the quota refuses a retry, the delay before it is waited all the same before retryx gives up, \
+                     so that a caller who polls in a loop does not ask again at once. There is no such wait after a \
+                     permanent failure nor after the last attempt.",
+                ),
+            ]),
+            Part::Text(
+                "The mode `adaptive` has the client rate limiter of the AWS SDKs besides. It does nothing until an \
+                 attempt was throttled. From then on it lets attempts start at a limited rate: at first 0.7 of the \
+                 rate at which they came, never less than one in two seconds, growing again while no attempt is \
+                 throttled. A delay that it prolongs has the source `limiter` in the events.",
             ),
         ],
     },
@@ -266,41 +406,180 @@ pub const AFTER_OPTIONS: &[Section] = &[
         ],
     },
     Section {
-        title: "STANDARD INPUT",
+        title: "SETTINGS",
+        parts: &[
+            Part::Text("Each setting is taken by itself from the first of these places that has it:"),
+            Part::List(&[
+                ("1. the command line", "Of an option given twice the last counts; rules add up."),
+                (
+                    "2. `RETRYX_*` variables",
+                    "Every option of a run but `--help` and `--version` has one: `RETRYX_MAX_ATTEMPTS` for \
+                     `--max-attempts`, and so on. A flag takes `1`, `true`, `yes` or `on`, and `0`, `false`, `no` or \
+                     `off`; `RETRYX_VERBOSE` takes `0`, `1` or `2`. A list of rules on the command line replaces that \
+                     of the variable.",
+                ),
+                ("3. AWS's variables", "`AWS_RETRY_MODE` for `--mode`, `AWS_MAX_ATTEMPTS` for `--max-attempts`."),
+                (
+                    "4. the AWS config file",
+                    "`retry_mode` and `max_attempts` of the profile `AWS_PROFILE`, else `default`, in the file \
+                     `AWS_CONFIG_FILE`, else `~/.aws/config`.",
+                ),
+                ("5. the defaults", "Those of the mode, or of the option."),
+            ]),
+            Part::Text(
+                "A variable that is set but empty counts as not set. A wrong value in retryx's own settings stops \
+                 retryx before anything runs, with status 125 and a message that names the place. A `RETRYX_*` variable \
+                 that belongs to no option is warned about and ignored; `RETRYX_RUN_*` are facts, not settings (see \
+                 `ENVIRONMENT`).",
+            ),
+            Part::Text(
+                "AWS's settings count only where the mode is `standard`, `adaptive` or `legacy`; in the other modes they \
+                 are not even read. The mode is taken in any case, the attempts as a whole number from 1. Where the \
+                 command is the AWS CLI, a program called `aws`, the number of attempts is its own setting: retryx reads \
+                 neither `AWS_MAX_ATTEMPTS` nor `max_attempts` then.",
+            ),
+            Part::Text(
+                "Something wrong in AWS's settings (a word that is no mode, a number that is none, a profile that is \
+                 asked for and not there, a file that cannot be read, is no UTF-8 text, breaks the form or is larger \
+                 than 1 MiB) is said once and ignored, and a wrong variable does not let the file's value through. It \
+                 stops retryx where an AWS mode is asked for on the command line, or the command is `aws`. A file that \
+                 is not there is no error.",
+            ),
+            Part::Text("`retryx plan --explain-config` prints each setting with the place that it came from."),
+        ],
+    },
+    Section {
+        title: "PLAN",
         parts: &[
             Part::Text(
-                "retryx never reads standard input. `--stdin` says what attempts get, and what must be true of it for \
-                 a retry:",
+                "`retryx plan` prints the delays of a policy without running anything. It takes the options of a run, \
+                 before or after its name, and its own, after it. A command may follow, so that a command line can be \
+                 planned as it stands; it is not run.",
             ),
+            Part::Options(Sub::Plan),
+            Part::Text(
+                "The table has a row a retry, counted from 1, the one before attempt 2: the `least`, `mean` and \
+                 `greatest` delay before it, and the sum of the means up to it; with `--seed` also the delays `drawn`, \
+                 which are those that a run with that seed and only such failures waits. The bar is as long as the \
+                 greatest delay; `cap` stands where the longest delay cuts it.",
+            ),
+            Part::Text(
+                "The rows end where the attempts or the quota end, and before the retry at which the sum of the means \
+                 would pass `--deadline` or reach `--total-timeout`; a line below says so. Without any limit there are \
+                 20 rows. The time that attempts take is not known and counts as none, so a run may end sooner; by \
+                 the draw also later. The waits of the rate limiter, of `--stagger` and of servers are not planned, \
+                 nor is the quota's end where it has a refill. The mean of `decorrelated` is approximate from where \
+                 the cap bites, and too high there.",
+            ),
+            Part::Text(
+                "`--format json` prints one object: `mode`, `class`, `max_attempts`, `deadline_ms`, `ended_by` \
+                 (`attempts`, `deadline`, `total_timeout`, `quota` or `rows`) and `retries`, a list of objects with \
+                 `retry`, `min_ms`, `mean_ms`, `max_ms`, `drawn_ms`, `capped` and the running sums `total_min_ms`, \
+                 `total_mean_ms`, `total_max_ms`, `total_drawn_ms`. `--format csv` prints the same columns but `capped`, \
+                 after a line of their names. What is not drawn is null, in CSV empty.",
+            ),
+        ],
+    },
+    Section {
+        title: "EXPLAIN",
+        parts: &[
+            Part::Text(
+                "`retryx explain` prints the class of an outcome and the name of the rule that decided, without running \
+                 anything. It takes one outcome (`--exit`, `--signal`, `--timed-out` or `--status`), what else is \
+                 known of it, and the options of a run, of which rules and mode matter. It takes no command.",
+            ),
+            Part::Options(Sub::Explain),
+            Part::Text(
+                "A status from 200 to 399 is success, 500, 502, 503 and 504 are transient, 429 is throttling (in the mode \
+                 `google` only with `--retry-429`, else permanent), and so are 403 with the header \
+                 `x-ratelimit-remaining: 0` and, in the mode `legacy`, 509; any other status is permanent. Before the \
+                 status, and before the exit code of a program `aws` that failed, these words of services count:",
+            ),
+            Part::List(SERVICE_WORDS),
+            Part::Text(LEGACY_WORDS),
+            Part::Text(
+                "They are looked for where each service documents them: in the headers `x-amzn-query-error` and \
+                 `x-amzn-errortype`, in a JSON or XML body, and in the line `An error occurred (CODE) when calling the \
+                 ...` that the AWS CLI writes to standard error.",
+            ),
+        ],
+    },
+    Section {
+        title: "STANDARD INPUT",
+        parts: &[
+            Part::Text("`--stdin` says what attempts read, and what must be true of it for a retry:"),
             Part::List(&[
                 (
                     "`auto`",
-                    "The standard input of retryx. A terminal and `/dev/null` are always fine. A file that is open for \
-                     reading only is put back to where the attempt found it, unless somebody else moved the offset \
-                     during the wait. From a pipe or FIFO nothing must have been read, by anybody, since the run \
-                     began (watched by inotify); an empty pipe that nobody can write to is fine. Of a socket retryx \
-                     cannot know, so it is fine only if it was at its end from the start. Else retryx stops with the \
-                     status of the attempt; the reason is `stdin_consumed`.",
+                    "The standard input of retryx, which retryx itself does not read. A terminal and `/dev/null` are \
+                     always fine. A file that is open for reading only is put back to where the attempt found it, \
+                     unless somebody else moved the offset during the wait. From a pipe or FIFO nothing must have been \
+                     read, by anybody, since the run began (watched by inotify); an empty pipe that nobody can write \
+                     to is fine. Of a socket retryx cannot know, so it is fine only if it was at its end from the \
+                     start. Else retryx stops with the status of the attempt; the reason is `stdin_consumed`.",
+                ),
+                (
+                    "`replay`",
+                    "A pipe in which every attempt finds all of the standard input of retryx, from its first byte; an \
+                     attempt that reads only part of it does no harm. What was read is kept: up to 8 MiB in memory, \
+                     beyond that in a temporary file without a name in `$TMPDIR`, else `/tmp`, which is gone when \
+                     retryx is. With `-n 1` there is nothing to keep, and it is as `inherit`.",
                 ),
                 ("`inherit`", "The standard input of retryx, as the attempt before left it. Nothing is checked."),
                 ("`null`", "`/dev/null`."),
             ]),
             Part::Text(
-                "With `-n 1` nothing is checked either. The kernel may take some milliseconds to end the watch on a pipe \
-                 when retryx ends; `inherit`, `null` and `-n 1` need none. A loop such as `while read` around retryx loses no line to \
-                 retryx.",
+                "With `replay`, retryx takes input only as the command makes room for it, so it reads ahead by at most one \
+                 page, 4 KiB on most machines. That much is lost to others who read the same standard input, such as \
+                 the `while read` loop around retryx; in the other kinds such a loop loses no line to retryx.",
+            ),
+            Part::Text(
+                "If what was read cannot be kept, for a full disk say, a message says so: the attempt that runs gets all \
+                 of the input, and no retry follows it, with the reason `stdin_consumed`. A command whose kept input \
+                 cannot be read back is killed, so that it does not take a part for the whole.",
+            ),
+            Part::Text(
+                "With `-n 1` nothing is checked in `auto` either. The kernel may take some milliseconds to end the watch \
+                 on a pipe when retryx ends; the other kinds and `-n 1` need none.",
             ),
         ],
     },
     Section {
         title: "STANDARD OUTPUT",
         parts: &[
+            Part::Text("`--stdout`, and `--stderr` for standard error, say whose output is written, and when:"),
+            Part::List(&[
+                (
+                    "`each`",
+                    "The command writes to the very descriptor that retryx was given; nothing is copied or held back. \
+                     So what a failed attempt wrote stays, and the next attempt's output follows it. Where standard \
+                     output is no terminal and a failed attempt wrote to it, the message about the retry says so. Of \
+                     a pipe whose reader is quick, retryx knows only that the attempt wrote something somewhere, and \
+                     says that it may have been there.",
+                ),
+                (
+                    "`final`",
+                    "What an attempt writes is kept, as `--stdin replay` keeps input, and forgotten when the next begins. \
+                     When the run is over, the last attempt's bytes are written, whether it succeeded or not: a reader \
+                     never sees two halves.",
+                ),
+                ("`success`", "As `final`, but nothing is written unless the run succeeds."),
+            ]),
             Part::Text(
-                "The command writes to the very standard output and standard error that retryx was given; nothing is \
-                 copied or held back. So what a failed attempt wrote stays, and the next attempt's output follows it. \
-                 Where standard output is no terminal and a failed attempt wrote to it, the message about the retry \
-                 says so. Of a pipe whose reader is quick, retryx knows only that the attempt wrote something \
-                 somewhere, and says that it may have been there.",
+                "With `final` and `success` a stream that was a terminal is a terminal for the command too, a \
+                 pseudo-terminal of the same size, so that colours stay. Where standard output and standard error are \
+                 one file, pipe or terminal, holding standard output holds both as one stream, in the order in which \
+                 they were written. Messages of retryx are never held back.",
+            ),
+            Part::Text(
+                "Nothing is written of an attempt that a signal passed on by retryx ended. What a background process \
+                 writes once its attempt is over goes nowhere: its pipe has no reader any more.",
+            ),
+            Part::Text(
+                "Output that cannot be kept, for a full disk say, is never written in part: none of it is, a message says \
+                 so, and a run that would have succeeded exits 125. So it does where what was kept cannot be written \
+                 to the end. Where the reader goes away while it is written, retryx dies of SIGPIPE as the command \
+                 would have: a shell shows 141.",
             ),
             Part::Text(
                 "Before each retry retryx looks whether anybody still reads standard output. If not, it stops; the \
@@ -378,15 +657,24 @@ pub const AFTER_OPTIONS: &[Section] = &[
                      one.",
                 ),
             ]),
-            Part::Text("`PATH` is where a command without a slash in its name is looked for."),
+            Part::Text("retryx itself reads these:"),
+            Part::List(&[
+                ("`RETRYX_*`", "Settings, one an option; see `SETTINGS`."),
+                (
+                    "`AWS_RETRY_MODE`, `AWS_MAX_ATTEMPTS`, `AWS_CONFIG_FILE`, `AWS_PROFILE`, `HOME`",
+                    "AWS's settings, and where they are; see `SETTINGS`.",
+                ),
+                ("`TMPDIR`", "Where input and output go that are kept and too large for memory; else `/tmp`."),
+                ("`PATH`", "Where a command without a slash in its name is looked for."),
+            ]),
         ],
     },
     Section {
         title: "MESSAGES",
         parts: &[
             Part::Text(
-                "By default: each failure that is retried, with its class and the delay; and why retryx gave up, with \
-                 all failures where they differed. With `-v` also each outcome with the rule that classed it, the \
+                "By default: each failure that is retried, with its class and the delay; why retryx gave up, with \
+                 all failures where they differed; and warnings about settings. With `-v` also each outcome with the rule that classed it, the \
                  computation of each delay with its random number, a success, and a retryx that runs this one. With \
                  `-vv` also the start of each attempt and signals. With `-q` only what retryx itself could not do.",
             ),
@@ -413,9 +701,10 @@ pub const AFTER_OPTIONS: &[Section] = &[
         parts: &[
             Part::ExitStatuses,
             Part::Text(
-                "A run that gives up for a deadline, for standard input or for a reader that is gone keeps the status of \
-             its last attempt. `--exit-code-on-failure` replaces the status of a run that failed, but neither 125 nor \
-             the end by a signal that came to retryx.",
+                "A run that gives up for a deadline, the quota, standard input or a reader that is gone keeps the status of \
+                 its last attempt. An outcome that `--succeed-on` names gives 0; an exit code 0 that a rule made a failure \
+                 gives 1. A run whose output was held back and is lost gives 125 in place of 0. `--exit-code-on-failure` replaces the status of a run that failed, but neither 125 nor \
+                 the end by a signal that came to retryx.",
             ),
         ],
     },
@@ -428,6 +717,12 @@ pub const AFTER_OPTIONS: &[Section] = &[
             Part::Code("retryx --mode google --deadline 10m --timeout 30 gcloud builds list"),
             Part::Text("Wait for a database, at most 30 times, a second apart, without a word:"),
             Part::Code("retryx -q --mode fixed -n 30 pg_isready"),
+            Part::Text("What that policy waits, before it is used:"),
+            Part::Code("retryx plan --mode google --deadline 10m"),
+            Part::Text("Only two failures are worth a retry, one of them after a longer delay:"),
+            Part::Code("retryx --retry-on 7 --throttle-on 75 ./fetch"),
+            Part::Text("The same input for every attempt, and the output of the last one only:"),
+            Part::Code("pg_dump shop | retryx --stdin replay --stdout final ./upload | tee receipt"),
             Part::Text("A pipeline, of which any part may fail:"),
             Part::Code("retryx --shell 'pg_dump shop | gzip > shop.sql.gz'"),
             Part::Text("A job of cron that starts within a minute at random and is over within ten:"),

@@ -144,7 +144,7 @@ fn a_closed_stream_stays_closed() {
 fn a_terminal_stays_a_terminal_of_the_same_size_and_exact_bytes() {
     let lab = Lab::new();
     let mut terminal = Terminal::shell(&lab);
-    let out =
-        terminal.run("stty rows 30 cols 99; retryx --stdout final -- sh -c 'test -t 1 && echo tty-$(stty size <&1)'");
-    assert!(out.contains("tty-30 99"), "{out}");
+    let out = terminal
+        .run("stty rows 30 cols 99; retryx --stdout final -- sh -c 'test -t 1 && echo is a tty && stty size <&1'");
+    assert!(out.contains("\nis a tty") && out.contains("\n30 99"), "{out}");
 }

@@ -1,46 +1,72 @@
-//! The completions: `clap_complete` makes those of the options; the words of the wrapped
-//! command are completed as if it stood alone.
+//! The completions, made from the table of options: by `clap_complete` for zsh and fish,
+//! here for bash. The words of the wrapped command are completed as if it stood alone.
+
+use std::fmt::Write as _;
 
 use clap::ValueHint;
 use clap_complete::Shell;
-use retryx::cli::full_command;
-use retryx::cli::options::{OPTIONS, Sub};
+use retryx::cli::options::{OPTIONS, Opt, Sub};
 
-/// What `clap_complete` makes of the options.
-fn completion(shell: Shell) -> String {
-    let mut command = full_command(Sub::Run).mut_args(|arg| {
-        let option = OPTIONS.iter().find(|option| arg.get_id() == option.long);
-        match option.and_then(|option| option.value.filter(|_| option.choices.is_empty())) {
-            // The colon of the name shown elsewhere has a meaning in zsh.
-            Some("FILE|fd:N") => arg.value_name("FILE").value_hint(ValueHint::FilePath),
-            Some(_) => arg.value_hint(ValueHint::Other),
-            None => arg,
-        }
-    });
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut command, "retryx", &mut script);
-    String::from_utf8(script).unwrap()
+use crate::own_options;
+
+/// What the value of the options that name a file is called.
+const FILE: &str = "FILE|fd:N";
+
+/// The options of a run, and those that a subcommand takes besides.
+fn options(sub: Sub) -> impl Iterator<Item = &'static Opt> {
+    OPTIONS.iter().filter(move |option| option.of(sub) && (sub == Sub::Run || !option.of(Sub::Run)))
+}
+
+/// The ways to write an option.
+fn spellings(option: &Opt) -> impl Iterator<Item = String> {
+    let short = option.short.map(|letter| format!("-{letter}"));
+    short.into_iter().chain([format!("--{}", option.long)])
 }
 
 /// Every spelling of the options that take a value as a word of its own.
 fn options_with_values() -> Vec<String> {
-    let spellings = |option: &retryx::cli::options::Opt| {
-        let short = option.short.map(|letter| format!("-{letter}"));
-        short.into_iter().chain([format!("--{}", option.long)]).collect::<Vec<_>>()
-    };
-    OPTIONS.iter().filter(|option| option.value.is_some()).flat_map(spellings).collect()
+    let mut all: Vec<_> = OPTIONS.iter().filter(|option| option.value.is_some()).flat_map(spellings).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
 }
 
-/// Replaces a piece that must be there once.
-fn replaced(text: &str, from: &str, to: &str) -> String {
-    assert_eq!(text.matches(from).count(), 1, "{from}");
-    text.replace(from, to)
+/// The names of the subcommands.
+fn subcommands(separator: &str) -> String {
+    Sub::NAMED.map(|(name, _)| name).join(separator)
 }
 
 /// For bash, with or without the package bash-completion.
 pub fn bash() -> String {
-    let start = format!(
-        r#"    opts=""
+    let (mut values, mut words) = (String::new(), String::new());
+    for sub in [Sub::Run].into_iter().chain(Sub::NAMED.map(|(_, sub)| sub)) {
+        let place = if sub == Sub::Run { "*" } else { sub.name() };
+        for option in options(sub).filter(|option| option.value.is_some()) {
+            let names: Vec<_> = spellings(option).map(|name| format!("{place},{name}")).collect();
+            let action = match (option.choices, option.value) {
+                ([], Some(FILE)) => {
+                    r#"compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "${cur}")"#.to_owned()
+                }
+                ([], _) => continue,
+                (choices, _) => {
+                    format!(r#"COMPREPLY=($(compgen -W "{}" -- "${{cur}}"))"#, choices.join(" "))
+                }
+            };
+            let _ = writeln!(values, "            {}) {action} ;;", names.join("|"));
+        }
+        let list: Vec<_> = options(sub).flat_map(spellings).collect();
+        let _ = match sub {
+            Sub::Run => writeln!(words, "    words=\"{}\"", list.join(" ")),
+            _ => writeln!(words, "    [[ \"${{sub}}\" == {} ]] && words+=\" {}\"", sub.name(), list.join(" ")),
+        };
+    }
+    format!(
+        r#"# Completion of retryx for bash.
+# Generated: change the code, then BLESS=1 cargo test --test generated
+
+_retryx() {{
+    local cur="$2" prev="$3" i=1 sub="" verbatim="" first="" words
+    COMPREPLY=()
 
     # Bash takes --option=value for three words.
     if [[ "${{prev}}" == "=" ]]; then
@@ -49,45 +75,177 @@ pub fn bash() -> String {
         cur=""
     fi
 
-    # The first word that is no option of retryx begins the command, whose words are its own to complete.
-    i=1
+    # The first word that is no option begins a subcommand or the command.
     while [[ ${{i}} -lt ${{COMP_CWORD}} ]]; do
         case "${{COMP_WORDS[i]}}" in
-            --) i=$((i + 1)); break ;;
-            {}) [[ "${{COMP_WORDS[i + 1]}}" == "=" ]] && i=$((i + 1)); i=$((i + 2)) ;;
+            --) verbatim=yes; i=$((i + 1)); break ;;
+            {valued}) [[ "${{COMP_WORDS[i + 1]}}" == "=" ]] && i=$((i + 1)); i=$((i + 2)) ;;
             -*) i=$((i + 1)) ;;
+            {alternatives})
+                [[ -n "${{sub}}" ]] && break
+                sub="${{COMP_WORDS[i]}}"
+                i=$((i + 1))
+                ;;
             *) break ;;
         esac
     done
-    if [[ ${{i}} -lt ${{COMP_CWORD}} ]] || [[ ${{i}} -eq ${{COMP_CWORD}} && "${{cur}}" != -* ]]; then
+
+    if [[ ${{i}} -gt ${{COMP_CWORD}} ]]; then
+        case "${{sub}},${{prev}}" in
+{values}        esac
+        return 0
+    fi
+
+    # The words of the command are its own to complete; explain takes none.
+    if [[ ${{i}} -lt ${{COMP_CWORD}} || -n "${{verbatim}}" || "${{cur}}" != -* ]]; then
+        [[ "${{sub}}" == explain ]] && return 0
+        # What completes the command's words changes COMP_CWORD.
+        [[ ${{i}} -eq ${{COMP_CWORD}} ]] && first=yes
+        compopt -o bashdefault -o default 2>/dev/null
         if declare -F _command_offset >/dev/null; then
             _command_offset "${{i}}"
-        elif [[ ${{i}} -eq ${{COMP_CWORD}} ]]; then
-            COMPREPLY=($(compgen -c -- "${{cur}}"))
+        elif [[ -n "${{first}}" ]]; then
+            mapfile -t COMPREPLY < <(compgen -c -- "${{cur}}")
+        fi
+        if [[ -n "${{first}}" && -z "${{verbatim}}${{sub}}" ]]; then
+            COMPREPLY+=($(compgen -W "{names}" -- "${{cur}}"))
         fi
         return 0
     fi
+
+{words}    COMPREPLY=($(compgen -W "${{words}}" -- "${{cur}}"))
+}}
+
+complete -F _retryx -o nosort retryx 2>/dev/null || complete -F _retryx retryx
 "#,
-        options_with_values().join("|")
-    );
-    replaced(&completion(Shell::Bash), "    opts=\"\"\n", &start)
+        valued = options_with_values().join("|"),
+        alternatives = subcommands("|"),
+        names = subcommands(" "),
+    )
+}
+
+/// What `clap_complete` makes of the options of a run, or of those that a subcommand takes
+/// besides.
+fn completion(shell: Shell, sub: Sub) -> String {
+    let mut command = own_options(sub, |arg, option| match option.value.filter(|_| option.choices.is_empty()) {
+        // The colon of the name shown elsewhere has a meaning in zsh.
+        Some(FILE) => arg.value_name("FILE").value_hint(ValueHint::FilePath),
+        Some(_) => arg.value_hint(ValueHint::Other),
+        None => arg,
+    });
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut command, "retryx", &mut script);
+    String::from_utf8(script).unwrap()
 }
 
 /// For zsh.
 pub fn zsh() -> String {
-    let own = replaced(
-        &completion(Shell::Zsh),
-        "'*::command -- The command to run, and its arguments:_default'",
-        "'*::command:_normal -p retryx'",
-    );
-    // Options end at the first word that is none.
-    let own = replaced(&own, "_arguments_options=(-s -S -C)", "_arguments_options=(-s -S -C -A '-*')");
-    replaced(&own, "_arguments_options=(-s -C)", "_arguments_options=(-s -C -A '-*')")
+    // Each line of the specification of options is one word.
+    let specs = |sub| {
+        let script = completion(Shell::Zsh, sub);
+        let lines = script.lines().filter(|line| line.starts_with('\''));
+        lines.fold(String::new(), |text, line| text + "        " + line.trim_end_matches([' ', '\\']) + "\n")
+    };
+    let (mut arrays, mut cases, mut described) = (String::new(), String::new(), String::new());
+    for (name, sub) in Sub::NAMED {
+        let _ = write!(arrays, "    {name}_options=(\n{})\n", specs(sub) + "    ");
+        let rest = if sub == Sub::Explain { "" } else { " '*::command:_normal -p retryx'" };
+        let _ = writeln!(
+            cases,
+            "            {name}) _arguments -s -S -A '-*' : $run_options ${name}_options{rest}; return ;;"
+        );
+        let about = retryx::cli::full_command(sub).get_about().unwrap().to_string();
+        let _ = write!(described, " {name}\\:\"{about}\"");
+    }
+    format!(
+        r"#compdef retryx
+# Completion of retryx for zsh.
+# Generated: change the code, then BLESS=1 cargo test --test generated
+
+_retryx() {{
+    local context curcontext=$curcontext state line
+    typeset -A opt_args
+    local -a run_options {names} typed=($words)
+    run_options=(
+{run}    )
+{arrays}
+    # Options end at the first word that is none.
+    _arguments -s -S -C -A '-*' : $run_options '*::command:_retryx_command'
+}}
+
+# The words from the first that is no option on: a subcommand's, or the command's own.
+_retryx_command() {{
+    if [[ $typed[$(($#typed - $#words))] != -- ]]; then
+        if ((CURRENT == 1)); then
+            _alternative 'subcommands:subcommand:(({described} ))' 'commands:command:_normal -p retryx'
+            return
+        fi
+        case $words[1] in
+{cases}        esac
+    fi
+    _normal -p retryx
+}}
+
+if [[ $funcstack[1] == _retryx ]]; then
+    _retryx
+else
+    compdef _retryx retryx
+fi
+",
+        names = Sub::NAMED.map(|(name, _)| format!("{name}_options")).join(" "),
+        run = specs(Sub::Run),
+        described = described.trim_start(),
+    )
 }
 
 /// For fish.
 pub fn fish() -> String {
-    let own = completion(Shell::Fish);
-    let valued = options_with_values().join(" ");
-    format!("{}\ncomplete -c retryx -x -a '(__fish_complete_subcommand -- {valued})'\n", own.trim_end())
+    let valued = options_with_values();
+    let mut lines = String::new();
+    for sub in [Sub::Run].into_iter().chain(Sub::NAMED.map(|(_, sub)| sub)) {
+        let places = if sub == Sub::Run { format!("none {}", subcommands(" ")) } else { sub.name().to_owned() };
+        let condition = format!("complete -c retryx -n '__retryx_in {places}' ");
+        let made = completion(Shell::Fish, sub);
+        lines.push_str(&made.replace("complete -c retryx ", &condition));
+    }
+    for (name, sub) in Sub::NAMED {
+        let about = retryx::cli::full_command(sub).get_about().unwrap().to_string();
+        let _ = writeln!(lines, "complete -c retryx -n '__retryx_in none' -x -a {name} -d '{about}'");
+    }
+    format!(
+        r"# Completion of retryx for fish.
+# Generated: change the code, then BLESS=1 cargo test --test generated
+
+# Whether the words before the cursor are in one of these places: a subcommand, none as yet,
+# or the command.
+function __retryx_in
+    set -l words (commandline -opc)[2..]
+    set -l place none
+    while set -q words[1]
+        switch $words[1]
+            case --
+                set place command
+                break
+            case {valued}
+                set -e words[1]
+            case '-*'
+            case {names}
+                if test $place != none
+                    break
+                end
+                set place $words[1]
+            case '*'
+                set place command
+                break
+        end
+        set -e words[1]
+    end
+    contains -- $place $argv
+end
+
+{lines}complete -c retryx -n 'not __retryx_in explain' -x -a '(__fish_complete_subcommand -- {valued})'
+",
+        valued = valued.join(" "),
+        names = subcommands(" "),
+    )
 }

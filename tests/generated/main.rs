@@ -18,18 +18,34 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use clap::Arg;
 use manpage::man_page;
-use retryx::cli::manual::{self, EVENTS, EVERY_EVENT, MODES};
-use retryx::cli::options::{OPTIONS, Sub};
+use retryx::cli::manual::{self, DYNAMODB, EVENTS, EVERY_EVENT, LEGACY_WORDS, MODES, SERVICE_WORDS};
+use retryx::cli::options::{OPTIONS, Opt, Sub};
 use retryx::cli::{Invocation, full_command, parse};
 use retryx::config::Plan;
 use retryx::exit;
+use retryx::policy::{Class, Classifier, Evidence, Mode, Outcome};
 use retryx::units::parse_duration;
 
 const REGENERATE: &str = "to write it anew: BLESS=1 cargo test --test generated";
 
 fn root(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// The definition of a run, or of what a subcommand takes besides, with each option's
+/// argument changed.
+fn own_options(sub: Sub, change: impl Fn(Arg, &Opt) -> Arg) -> clap::Command {
+    let own = |option: &&&Opt| option.of(sub) && (sub == Sub::Run || !option.of(Sub::Run));
+    let known = full_command(sub);
+    let options = OPTIONS.iter().collect::<Vec<_>>();
+    let args = options.iter().filter(own).map(|option| {
+        let arg = known.get_arguments().find(|arg| arg.get_id() == option.long).unwrap();
+        change(arg.clone(), option)
+    });
+    let command = clap::Command::new("retryx").disable_help_flag(true).disable_version_flag(true);
+    command.override_usage("").args(args)
 }
 
 /// Compares a file with what it must be, or writes it where that was asked for.
@@ -98,13 +114,21 @@ fn resolve(line: &str) -> Plan {
     Plan::resolve(&given, command, String::new()).unwrap()
 }
 
+/// The modes that a row names.
+fn modes<'a>(row: &'a [&str]) -> impl Iterator<Item = &'a str> {
+    row[0].split(", ").map(|mode| mode.trim_matches('`'))
+}
+
 #[test]
-fn the_table_of_modes_has_the_numbers_of_the_code() {
+fn the_tables_of_modes_have_the_numbers_of_the_code() {
     let duration = |cell: &str| parse_duration(&cell.replace(' ', "")).unwrap();
-    for row in &MODES[1..] {
-        for mode in row[0].split(", ") {
-            let plan = resolve(&format!("--mode {} x", mode.trim_matches('`'))).session;
+    for (rows, options) in [(MODES, ""), (DYNAMODB, "--service dynamodb")] {
+        for (row, mode) in rows[1..].iter().flat_map(|row| modes(row).map(move |mode| (row, mode))) {
+            let plan = resolve(&format!("--mode {mode} {options} x")).session;
             assert_eq!(plan.backoff.base, duration(row[2]), "{row:?}");
+            // As the legend says.
+            let throttling = if ["standard", "aws", "adaptive"].contains(&mode) { "1 s" } else { row[2] };
+            assert_eq!(plan.backoff.throttling_base, duration(throttling), "{row:?}");
             let cap = if row[3] == "none" { Duration::MAX } else { duration(row[3]) };
             assert_eq!(plan.backoff.cap, cap, "{row:?}");
             let attempts = plan.limits.max_attempts.map(|most| format!("{most} attempts"));
@@ -114,8 +138,35 @@ fn the_table_of_modes_has_the_numbers_of_the_code() {
         }
     }
     let known: Vec<_> = OPTIONS.iter().find(|option| option.long == "mode").unwrap().choices.to_vec();
-    let shown: Vec<_> = MODES[1..].iter().flat_map(|row| row[0].split(", ")).map(|m| m.trim_matches('`')).collect();
-    assert_eq!(shown, known);
+    assert_eq!(MODES[1..].iter().flat_map(|row| modes(row)).collect::<Vec<_>>(), known);
+}
+
+/// The words between backquotes.
+fn quoted_words(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+#[test]
+fn the_words_of_services_have_the_classes_of_the_code() {
+    let judge = |mode, status, code: &str| {
+        let outcome = Outcome::Responded(status);
+        Classifier::new(mode).classify(&Evidence { error_code: Some(code), ..Evidence::of(&outcome) }).class
+    };
+    let mut seen = 0;
+    for (name, words) in SERVICE_WORDS {
+        let class = if name.ends_with("throttling") { Class::Throttling } else { Class::Transient };
+        for code in quoted_words(words) {
+            assert_eq!(judge(Mode::Standard, 404, code), class, "{code}");
+            seen += 1;
+        }
+    }
+    let legacy: Vec<_> = quoted_words(LEGACY_WORDS).filter(|word| *word != "legacy").collect();
+    assert_eq!((seen, legacy.len()), (23, 5));
+    for code in legacy {
+        assert_eq!(judge(Mode::Legacy, 400, code), Class::Throttling, "{code}");
+        assert_eq!(judge(Mode::Legacy, 404, code), Class::Permanent, "{code}");
+    }
+    assert_eq!(judge(Mode::Legacy, 400, "SlowDown"), Class::Permanent);
 }
 
 #[test]
@@ -174,19 +225,47 @@ fn bash_completes_options_and_values() {
     if !present("bash") {
         return;
     }
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a file"), "").unwrap();
     let script = "source \"$1\"; shift; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); \
                   _retryx retryx \"${COMP_WORDS[COMP_CWORD]}\" \"${COMP_WORDS[COMP_CWORD - 1]}\"; echo \"${COMPREPLY[@]}\"";
+    let modes = "standard aws adaptive legacy google fixed linear exponential decorrelated";
     for (words, expected) in [
         (&["retryx", "--kill-"][..], "--kill-after --kill-signal"),
         (&["retryx", "--mode", "go"], "google"),
         (&["retryx", "--jitter", "f"], "full fraction"),
         (&["retryx", "--mode", "=", "go"], "google"),
-        (&["retryx", "--mode", "="], "standard aws google fixed linear exponential decorrelated"),
+        (&["retryx", "--mode", "="], modes),
+        (&["retryx", "--mode", ""], modes),
+        (&["retryx", "--stdout", ""], "each final success"),
+        (&["retryx", "--deadline", ""], ""),
         (&["retryx", "-n", "3", "--timeout", "=", "9", "env", "--kill-"], ""),
         (&["retryx", "-n", "3", "--", "base"], "base32 base64 basename basenc"),
+        (&["retryx", "--events", "="], "a file"),
+        (&["retryx", "--events", "a"], "a file"),
+        // Subcommands, and their options besides those of a run.
+        (&["retryx", "-n", "3", "expl"], "explain"),
+        (&["retryx", "--", "expl"], ""),
+        (&["retryx", "--cl"], ""),
+        (&["retryx", "plan", "--cl"], "--class"),
+        (&["retryx", "plan", "--class", "th"], "throttling"),
+        (&["retryx", "plan", "--format", ""], "table json csv"),
+        (&["retryx", "explain", "--format", "="], "text json"),
+        (&["retryx", "-v", "plan", "-n", "3", "--mode", "leg"], "legacy"),
+        (&["retryx", "explain", "--std"], "--stdin --stdout --stdout-text --stderr --stderr-text"),
+        (&["retryx", "explain", "--exit", "1", "--stderr-"], "--stderr-text"),
+        (&["retryx", "explain", "base"], ""),
+        (&["retryx", "--", "plan", "--cl"], ""),
+        (&["retryx", "env", "plan", "--cl"], ""),
     ] {
         let file = root("completions/retryx.bash");
-        let done = Command::new("bash").args(["-c", script, "bash"]).arg(&file).args(words).output().unwrap();
+        let done = Command::new("bash")
+            .args(["-c", script, "bash"])
+            .arg(&file)
+            .args(words)
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
         let replies = String::from_utf8(done.stdout).unwrap();
         let sorted = |words: &str| words.split_whitespace().map(str::to_owned).collect::<BTreeSet<_>>();
         assert_eq!(sorted(&replies), sorted(expected), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));

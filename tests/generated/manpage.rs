@@ -2,30 +2,20 @@
 
 use std::fmt::Write as _;
 
+use clap::Arg;
 use clap_mangen::Man;
 use retryx::cli::full_command;
 use retryx::cli::manual::{AFTER_OPTIONS, BEFORE_OPTIONS, EVENTS, Part, Section};
-use retryx::cli::options::{OPTIONS, Sub};
+use retryx::cli::options::{Opt, Sub};
 use retryx::exit;
+
+use crate::own_options;
 
 /// The whole page.
 pub fn man_page() -> String {
-    let command = full_command(Sub::Run).mut_args(|arg| {
-        let Some(option) = OPTIONS.iter().find(|option| arg.get_id() == option.long) else { return arg };
-        let mut text = format!("{}.\n", option.help);
-        if !option.more.is_empty() {
-            let _ = writeln!(text, "{}.", option.more);
-        }
-        if !option.choices.is_empty() {
-            let _ = writeln!(text, "One of: {}.", option.choices.join(", "));
-        }
-        arg.hide_possible_values(option.value.is_some()).help(text.clone()).long_help(text)
-    });
-    let man = Man::new(command);
+    let man = Man::new(full_command(Sub::Run));
     let mut synopsis = Vec::new();
     man.render_synopsis_section(&mut synopsis).unwrap();
-    let mut options = Vec::new();
-    man.render_options_section(&mut options).unwrap();
 
     let mut page = format!(
         "'\\\" t\n.\\\" Generated: change the code, then BLESS=1 cargo test --test generated\n\
@@ -40,19 +30,43 @@ pub fn man_page() -> String {
         page.push_str(&roff_section(section));
     }
     page.push_str(".SH OPTIONS\n");
-    for line in without_preamble(&String::from_utf8(options).unwrap()).lines() {
-        match line.strip_prefix(".SH ") {
-            // Groups of options are parts of one section.
-            Some(heading) => {
-                let _ = writeln!(page, ".SS {}{}", &heading[..1], heading[1..].to_lowercase());
-            }
-            None => page.extend([option_line(line).as_str(), "\n"]),
-        }
-    }
+    page.push_str(&roff_options(Sub::Run));
     for section in AFTER_OPTIONS {
         page.push_str(&roff_section(section));
     }
     page.replace('×', "\\(mu")
+}
+
+/// The options of a run, or those that a subcommand has besides, each group a subsection.
+fn roff_options(sub: Sub) -> String {
+    let mut made = Vec::new();
+    Man::new(own_options(sub, described)).render_options_section(&mut made).unwrap();
+    let mut text = String::new();
+    for line in without_preamble(&String::from_utf8(made).unwrap()).lines() {
+        match (line.strip_prefix(".SH "), sub) {
+            // Groups of options are parts of one section.
+            (Some(heading), Sub::Run) => {
+                let _ = writeln!(text, ".SS {}{}", &heading[..1], heading[1..].to_lowercase());
+            }
+            (Some(_), _) => {
+                let _ = writeln!(text, ".SS \"Options of {}\"", sub.name());
+            }
+            (None, _) => text.extend([option_line(line).as_str(), "\n"]),
+        }
+    }
+    text
+}
+
+/// An argument with all words of its option.
+fn described(arg: Arg, option: &Opt) -> Arg {
+    let mut text = format!("{}.\n", option.help);
+    if !option.more.is_empty() {
+        let _ = writeln!(text, "{}.", option.more);
+    }
+    if !option.choices.is_empty() {
+        let _ = writeln!(text, "One of: {}.", option.choices.join(", "));
+    }
+    arg.hide_possible_values(option.value.is_some()).help(text.clone()).long_help(text)
 }
 
 /// A line of the options: hyphens stay hyphens but in options, and a sentence has its line.
@@ -69,7 +83,8 @@ fn without_preamble(roff: &str) -> &str {
 fn roff_section(section: &Section) -> String {
     let mut text = format!(".SH {}\n", quoted(section.title));
     for (index, part) in section.parts.iter().enumerate() {
-        if index > 0 && matches!(part, Part::Text(_)) {
+        let begins = index == 0 || matches!(section.parts[index - 1], Part::Options(_));
+        if !begins && matches!(part, Part::Text(_)) {
             text.push_str(".PP\n");
         }
         text.push_str(&roff_part(part));
@@ -88,6 +103,8 @@ fn roff_part(part: &Part) -> String {
         Part::Code(lines) => {
             format!(".PP\n.RS 4\n.nf\n{}\n.fi\n.RE\n", lines.lines().map(roff_code).collect::<Vec<_>>().join("\n"))
         }
+        // Text that follows is the section's again.
+        Part::Options(sub) => format!("{}.SS \"What is printed\"\n", roff_options(*sub)),
         Part::ExitStatuses => list(&exit::TABLE, ""),
         Part::Events => {
             let mut text = String::new();
