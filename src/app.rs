@@ -12,14 +12,14 @@ use crate::cli::options::Sub;
 use crate::cli::{Given, Invocation, parse};
 use crate::clock::SystemClock;
 use crate::config::env::{Environment, ProcessEnvironment};
-use crate::config::{EventsTarget, Plan, gather};
+use crate::config::{EventsTarget, Plan, Verbosity, gather};
 use crate::driver::Driver;
 use crate::exit::{ExitStatus, OWN_FAILURE};
 use crate::forecast;
 use crate::policy::Session;
 use crate::process::{Inherited, Supervisor};
 use crate::report::json::Json;
-use crate::report::text::{Text, Verbosity, say};
+use crate::report::text::{Text, say};
 use crate::signal::Signals;
 
 /// Does what the words ask for, the program's own name first, and says how to end.

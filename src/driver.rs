@@ -7,7 +7,7 @@ use crate::config::Plan;
 use crate::exit::{ExitStatus, OWN_FAILURE};
 use crate::policy::{Class, Decision, Evidence, Judged, Obstacle, Outcome, Session, Signal, StopReason};
 use crate::process::Wrote;
-use crate::report::{Event, Reporter};
+use crate::report::{Event, Reporter, Summary};
 
 /// What a command is told about its run, in `RETRYX_RUN_*` variables.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,19 +65,6 @@ pub enum Conclusion {
     Interrupted(Signal),
     /// Output is lost: why.
     Lost(String),
-}
-
-/// What a run came to.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Summary {
-    /// Why it ended.
-    pub reason: StopReason,
-    /// Attempts made.
-    pub attempts: u64,
-    /// How retryx is to end.
-    pub exit_status: ExitStatus,
-    /// Why the output is not whole, where it is not.
-    pub lost: Option<String>,
 }
 
 /// A run in progress: the plan's state machine and the doors it acts through.

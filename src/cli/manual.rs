@@ -101,8 +101,8 @@ pub const SERVICE_WORDS: &[(&str, &str)] = &[
 ];
 
 /// What the `legacy` mode knows instead of [`SERVICE_WORDS`].
-pub const LEGACY_WORDS: &str = "In the mode `legacy` five codes count, with status 400 or in the line of the AWS CLI, \
-all as throttling: `Throttling`, `ThrottlingException`, `ThrottledException`, `RequestThrottledException`, \
+pub const LEGACY_WORDS: &str = "In the mode `legacy` only these count instead, with status 400 or in the line of the \
+AWS CLI, all as throttling: `Throttling`, `ThrottlingException`, `ThrottledException`, `RequestThrottledException`, \
 `ProvisionedThroughputExceededException`.";
 
 /// An event with its fields: name, when it is written, and each field with its meaning.
@@ -227,7 +227,7 @@ pub const AFTER_OPTIONS: &[Section] = &[
             Part::Table(MODES),
             Part::Text(MODES_LEGEND),
             Part::Text(
-                "`--base-delay` sets the base `--throttle-base-delay` the base \
+                "`--base-delay` sets the base, `--throttle-base-delay` the base \
                  after throttling, `--max-backoff` the cap, `--factor` the 2, `-n` the attempts, `--deadline` \
                  the deadline. `--jitter` replaces the mode's own: `full` is that of `standard` and `legacy`, \
                  `fraction` that of `google`, `none` that of `fixed` and `linear`; `decorrelated` has no other. The \
@@ -291,7 +291,7 @@ pub const AFTER_OPTIONS: &[Section] = &[
                     "What has this class without rules; for `--retry-on` all that is retried without rules, which \
                      keeps its class. So `--retry-on default,126` only adds.",
                 ),
-                ("A ` and ` B", "Both hold."),
+                ("A `and` B", "Both hold."),
                 ("`http:503`, `http:5xx`, `http:500-504`", "A server answered with such a status."),
                 ("`error:SlowDown`", "A service gave this error code, spelled so."),
                 (
@@ -307,10 +307,10 @@ pub const AFTER_OPTIONS: &[Section] = &[
                  evaluates them all.",
             ),
             Part::Text(
-                "The four lists are asked in the order given above, whatever the order of the options: the first \
-                 condition that holds decides, so a rule of refusal beats a rule of retry. `--succeed-on` gives success \
-                 and exit status 0, `--fail-on` permanent, `--throttle-on` throttling, `--retry-on` transient. If none \
-                 holds, the table above does.",
+                "Whatever the order of the options, the lists are asked in this order, and the first condition that \
+                 holds decides: `--succeed-on` (gives success, and exit status 0), `--fail-on` (permanent), \
+                 `--throttle-on` (throttling), `--retry-on` (transient). So a rule of refusal beats a rule of retry. If \
+                 none holds, the table above does.",
             ),
             Part::Text(
                 "Once `--retry-on` is given, its list is the whole list: a failure that no condition names is permanent. \
@@ -319,7 +319,8 @@ pub const AFTER_OPTIONS: &[Section] = &[
             ),
             Part::Text(
                 "Success is touched only by a condition that names it, with 0 or a status below 400 in it: \
-                 `--fail-on any` leaves exit code 0 alone, `--retry-on 0` does not. A run that ends so exits 1.",
+                 `--fail-on any` leaves exit code 0 alone, `--retry-on 0` does not. A run that ends with such a \
+                 failure exits 1.",
             ),
             Part::Text(
                 "A command that could not be started is named only by 127 (not found), 126 (all else) or `default`, \

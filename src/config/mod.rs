@@ -18,7 +18,6 @@ use crate::cli::options::Id;
 use crate::cli::{Given, UsageError};
 use crate::policy::{Backoff, Classifier, Formula, Jitter, Limits, Mode, QuotaPlan, SessionPlan, Signal};
 use crate::process::{Output, Source, SupervisionPlan};
-use crate::report::text::Verbosity;
 use crate::units::human;
 
 pub use explain::explain;
@@ -32,6 +31,19 @@ pub enum EventsTarget {
     File(PathBuf),
     /// A descriptor that the caller opened.
     Descriptor(i32),
+}
+
+/// How much is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verbosity {
+    /// Only what retryx itself could not do (`-q`).
+    Quiet,
+    /// Failures, waits, and why a run ended; nothing on success.
+    Normal,
+    /// Also how each delay was computed (`-v`).
+    Verbose,
+    /// Everything (`-vv`).
+    Everything,
 }
 
 /// Everything a run is decided by.

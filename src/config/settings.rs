@@ -9,13 +9,12 @@ use super::values::{
     self, MaxAttempts, QuotaCost, code, delays, duration, events, factor, flag, limit, max_attempts, one_of,
     quota_capacity, quota_cost, rate, seed, signal, terms,
 };
-use super::{EventsTarget, Service, aws, is_aws_cli};
+use super::{EventsTarget, Service, Verbosity, aws, is_aws_cli};
 use crate::cli::options::Id;
 use crate::cli::{Given, Rank, UsageError};
 use crate::policy::matcher::Term;
 use crate::policy::{Jitter, Mode, Signal};
 use crate::process::{Output, Source};
-use crate::report::text::Verbosity;
 
 /// Each setting as its strongest source left it; `None` where no source has it.
 #[derive(Default)]

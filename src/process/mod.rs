@@ -21,6 +21,7 @@
 //! CONT; SIGCHLD must not be ignored by whoever waits; the parent-death signal is lost by
 //! set-user-id programs.
 
+mod attempt;
 mod family;
 mod held;
 mod inherited;

@@ -9,10 +9,9 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Map, Value, json};
 
 use super::text::say;
-use super::{Event, Reporter, write_line};
+use super::{Event, Reporter, Summary, write_line};
 use crate::clock::wall;
 use crate::config::{EventsTarget, Plan};
-use crate::driver::Summary;
 use crate::policy::{Obstacle, Outcome, Retry, StopReason, Verdict};
 use crate::units::millis;
 

@@ -12,8 +12,8 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 use rustix::pipe::PIPE_BUF;
 
-use crate::driver::Summary;
-use crate::policy::{Obstacle, Outcome, Retry, Verdict};
+use crate::exit::ExitStatus;
+use crate::policy::{Obstacle, Outcome, Retry, StopReason, Verdict};
 use crate::process::Wrote;
 
 /// How long somebody who does not read may hold up a line.
@@ -45,6 +45,19 @@ fn write_line(target: impl AsFd, line: &[u8]) -> rustix::io::Result<()> {
 fn has_room(target: BorrowedFd<'_>) -> rustix::io::Result<bool> {
     let mut fds = [PollFd::from_borrowed_fd(target, PollFlags::OUT)];
     Ok(poll(&mut fds, Some(&PATIENCE))? > 0)
+}
+
+/// What a run came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Summary {
+    /// Why it ended.
+    pub reason: StopReason,
+    /// Attempts made.
+    pub attempts: u64,
+    /// How retryx is to end.
+    pub exit_status: ExitStatus,
+    /// Why the output is not whole, where it is not.
+    pub lost: Option<String>,
 }
 
 /// A step of a run.

@@ -4,25 +4,11 @@ use std::fmt::Write as _;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use super::{Event, Reporter, write_line};
-use crate::config::Plan;
-use crate::driver::Summary;
+use super::{Event, Reporter, Summary, write_line};
+use crate::config::{Plan, Verbosity};
 use crate::policy::{Class, Formula, Jitter, Obstacle, Outcome, Retry, StopReason, TimeLimit, Verdict};
 use crate::process::Wrote;
 use crate::units::human;
-
-/// How much is said.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verbosity {
-    /// Only what retryx itself could not do (`-q`).
-    Quiet,
-    /// Failures, waits, and why a run ended; nothing on success.
-    Normal,
-    /// Also how each delay was computed (`-v`).
-    Verbose,
-    /// Everything (`-vv`).
-    Everything,
-}
 
 /// Writes one line, prefixed `retryx: `, to standard error. Line breaks and other control
 /// characters in it become spaces. A standard error that is closed, or that nobody reads,

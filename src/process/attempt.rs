@@ -1,0 +1,337 @@
+//! A running attempt: signals passed on, stops followed, limits kept, until the last process
+//! that it answers for has ended.
+
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::process::{Pid, WaitOptions, WaitStatus, getpgid, getpgrp, getppid, getsid, wait};
+
+use super::family::{Family, Member};
+use super::streams::Streams;
+use super::supervise::SupervisionPlan;
+use super::unix;
+use crate::clock::{Alarms, Clock, Event, SystemClock};
+use crate::policy::{Outcome, Signal, TimeLimit};
+use crate::report::text::say;
+use crate::signal::Received;
+
+/// The least time that KILL is given to take effect, where `--kill-after` is shorter.
+const KILL_TAKES: Duration = Duration::from_secs(1);
+/// How often the family is looked through once KILL was sent: processes may still be
+/// appearing, and the end of one that is not our child makes no signal.
+const KILL_ROUND: Duration = Duration::from_millis(20);
+
+/// Whether this process has children that live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Children {
+    Some,
+    None,
+}
+
+/// Takes the news of every child that changed state.
+pub(super) fn reap(mut news: impl FnMut(Pid, WaitStatus)) -> Children {
+    let options = WaitOptions::NOHANG | WaitOptions::UNTRACED | WaitOptions::CONTINUED;
+    loop {
+        match wait(options) {
+            Ok(Some((pid, status))) => news(pid, status),
+            Ok(None) => return Children::Some,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return Children::None,
+        }
+    }
+}
+
+/// How an attempt ended.
+pub(super) struct Ended {
+    pub(super) outcome: Outcome,
+    pub(super) interrupted: Option<Signal>,
+    pub(super) unkillable: Option<(u32, String)>,
+}
+
+/// An attempt that runs.
+pub(super) struct Attempt<'a> {
+    plan: &'a SupervisionPlan,
+    clock: &'a SystemClock,
+    family: Option<&'a Family>,
+    streams: &'a mut Streams,
+    pid: i32,
+    started: Duration,
+    /// How the command itself ended, once it is reaped.
+    outcome: Option<Outcome>,
+    children: Children,
+    /// The signal that holds the command, while it is stopped.
+    stopped_by: Option<Signal>,
+    /// A stop signal that reached retryx and waits for the command to stop too.
+    stop_asked: Option<Signal>,
+    interrupted: Option<Signal>,
+    ending: Option<Ending>,
+}
+
+/// The end that a limit, or a TERM with `--kill-after`, set in motion.
+struct Ending {
+    /// The limit; `None` for a TERM that somebody sent.
+    limit: Option<TimeLimit>,
+    /// When KILL is due, in running time; then, when the next round is.
+    next: Duration,
+    /// When the attempt counts as unkillable; set once KILL was sent.
+    give_up: Option<Duration>,
+}
+
+impl<'a> Attempt<'a> {
+    pub(super) fn new(
+        plan: &'a SupervisionPlan,
+        clock: &'a SystemClock,
+        family: Option<&'a Family>,
+        streams: &'a mut Streams,
+        pid: i32,
+    ) -> Self {
+        Self {
+            plan,
+            clock,
+            family,
+            streams,
+            pid,
+            started: clock.elapsed().running,
+            outcome: None,
+            children: Children::Some,
+            stopped_by: None,
+            stop_asked: None,
+            interrupted: None,
+            ending: None,
+        }
+    }
+
+    pub(super) fn supervise(mut self) -> Ended {
+        loop {
+            let (event, ready) = self.next();
+            match event {
+                Event::Ready => {
+                    if let Err(error) = self.streams.work(&ready) {
+                        // Cut off, its input would look whole.
+                        say(&format!("--stdin replay: what was kept cannot be read back: {}", error.kind()));
+                        self.pass_on(Signal::KILL);
+                    }
+                }
+                Event::Signal(received) => {
+                    self.take(received);
+                    if self.is_over() {
+                        return self.ended(None);
+                    }
+                }
+                Event::Alarm => {
+                    if let Some(unkillable) = self.end_further() {
+                        return self.ended(Some(unkillable));
+                    }
+                    if self.is_over() {
+                        return self.ended(None);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What happens next, and what came of the streams' interests.
+    fn next(&self) -> (Event, Vec<PollFlags>) {
+        let mut interests = self.streams.interests();
+        let event = self.clock.next(self.alarms(), &mut interests);
+        let ready = match event {
+            Event::Ready => interests.iter().map(PollFd::revents).collect(),
+            _ => Vec::new(),
+        };
+        (event, ready)
+    }
+
+    fn alarms(&self) -> Alarms {
+        match &self.ending {
+            Some(ending) => Alarms { running: Some(ending.next), boot: None },
+            None => Alarms {
+                running: self.plan.timeout.map(|limit| self.started.saturating_add(limit)),
+                boot: self.plan.total_timeout,
+            },
+        }
+    }
+
+    fn take(&mut self, received: Received) {
+        match received.signal {
+            Signal::CHLD => self.reap(),
+            Signal::WINCH => self.streams.resize(),
+            Signal::CONT => {
+                self.reap();
+                if self.stopped_by.is_some() {
+                    self.pass_on(Signal::CONT);
+                }
+            }
+            signal @ (Signal::TSTP | Signal::TTIN | Signal::TTOU) => {
+                self.stop_asked = Some(signal);
+                // Where the command has stopped already, this stops and goes on with it.
+                self.reap();
+                if self.stop_asked.is_some() {
+                    if self.stopped_by.is_none() && !self.reached_command(received) {
+                        self.pass_on(signal);
+                    }
+                    self.stop_with_command();
+                }
+            }
+            signal => {
+                if signal.ends_the_run() {
+                    self.interrupted.get_or_insert(signal);
+                }
+                if !self.reached_command(received) {
+                    self.pass_on(signal);
+                }
+                if signal == Signal::TERM && self.plan.kill_after_term && self.ending.is_none() {
+                    let next = self.clock.elapsed().running.saturating_add(self.plan.kill_after);
+                    self.ending = Some(Ending { limit: None, next, give_up: None });
+                }
+            }
+        }
+    }
+
+    /// Whether the command, in the same group, got this signal from the terminal already.
+    fn reached_command(&self, received: Received) -> bool {
+        let by_key = matches!(received.signal, Signal::INT | Signal::QUIT | Signal::TSTP | Signal::TTIN | Signal::TTOU);
+        received.from_terminal && by_key && !self.plan.own_group
+    }
+
+    /// Signals the command, or its own group. It is not reaped yet, so the number is its
+    /// own; a failure means that it is gone or may not be signalled, and is not ours to mend.
+    fn pass_on(&self, signal: Signal) {
+        if self.outcome.is_none() {
+            let target = if self.plan.own_group { -self.pid } else { self.pid };
+            let _ = unix::kill(target, signal);
+        }
+    }
+
+    fn reap(&mut self) {
+        let (mut outcome, mut stopped_by) = (None, self.stopped_by);
+        let mut stopped_now = false;
+        self.children = reap(|pid, status| {
+            if pid.as_raw_pid() != self.pid || self.outcome.is_some() {
+                return;
+            }
+            if let Some(signal) = status.stopping_signal() {
+                (stopped_by, stopped_now) = (Some(Signal(signal)), true);
+            } else if status.continued() {
+                stopped_by = None;
+            } else if let Some(signal) = status.terminating_signal() {
+                outcome = Some(Outcome::Signaled(Signal(signal)));
+            } else if let Some(code) = status.exit_status() {
+                outcome = Some(Outcome::Exited(u8::try_from(code & 0xff).unwrap_or(u8::MAX)));
+            }
+        });
+        self.stopped_by = stopped_by;
+        if outcome.is_some() {
+            self.outcome = outcome;
+            self.stopped_by = None;
+        }
+        if self.stopped_by.is_some() && stopped_now {
+            self.stop_with_command();
+        }
+    }
+
+    /// Stops this process too, where the command has stopped and either the same stop
+    /// signal came here, or a shell with job control waits for this process and would
+    /// have noticed. A command that somebody else stops and continues is left to them.
+    fn stop_with_command(&mut self) {
+        let Some(stopped_by) = self.stopped_by else { return };
+        let with = match self.stop_asked.take() {
+            Some(signal) => signal,
+            None if parent_has_job_control() => stopped_by,
+            None => return,
+        };
+        self.clock.pause(|| unix::take(with));
+    }
+
+    /// A limit has passed, or the next step of an ending is due. Returns the process that
+    /// cannot be ended, where it comes to that.
+    fn end_further(&mut self) -> Option<(u32, String)> {
+        let now = self.clock.elapsed();
+        let Some(ending) = &self.ending else {
+            self.begin_ending(now.boot, now.running);
+            return None;
+        };
+        let give_up = *ending.give_up.as_ref().unwrap_or(&Duration::MAX);
+        let living = self.living().unwrap_or_default();
+        let refused = Family::signal(&living, &[Signal::KILL]);
+        self.pass_on(Signal::KILL);
+        self.reap();
+        if let [first, ..] = refused.as_slice()
+            && refused.len() == living.len()
+        {
+            let error = format!("it may not be signalled ({})", first.error.kind());
+            return Some((u32::try_from(first.pid).unwrap_or(0), error));
+        }
+        if now.running >= give_up {
+            let pid = living.first().map_or(self.pid, |member| member.pid);
+            return Some((u32::try_from(pid).unwrap_or(0), "it survived KILL".to_owned()));
+        }
+        if let Some(ending) = &mut self.ending {
+            let takes = self.plan.kill_after.max(KILL_TAKES);
+            ending.give_up.get_or_insert(now.running.saturating_add(takes));
+            ending.next = now.running.saturating_add(KILL_ROUND);
+        }
+        None
+    }
+
+    fn begin_ending(&mut self, boot: Duration, running: Duration) {
+        let limit = match (self.plan.timeout, self.plan.total_timeout) {
+            (_, Some(total)) if total <= boot => TimeLimit::Total(total),
+            (Some(timeout), _) => TimeLimit::Attempt(timeout),
+            (None, _) => return,
+        };
+        let next = running.saturating_add(self.plan.kill_after);
+        self.ending = Some(Ending { limit: Some(limit), next, give_up: None });
+        if self.plan.kill_after.is_zero() {
+            return;
+        }
+        let signals = [self.plan.kill_signal, Signal::CONT];
+        let living = self.living().unwrap_or_default();
+        // Who may not be signalled now is met again when KILL is due.
+        let _ = Family::signal(&living, &signals);
+        if !living.iter().any(|member| member.pid == self.pid) {
+            for signal in signals {
+                self.pass_on(signal);
+            }
+        }
+    }
+
+    /// The living members of the family; `None` where only the command itself is known.
+    fn living(&self) -> Option<Vec<Member>> {
+        self.family.and_then(Family::members)
+    }
+
+    /// Whether nothing is left to wait for.
+    fn is_over(&self) -> bool {
+        if self.outcome.is_none() {
+            return false;
+        }
+        match &self.ending {
+            Some(Ending { limit: Some(_), .. }) => {
+                self.children == Children::None
+                    || match self.living() {
+                        Some(living) => living.is_empty(),
+                        None => true,
+                    }
+            }
+            _ => true,
+        }
+    }
+
+    fn ended(self, unkillable: Option<(u32, String)>) -> Ended {
+        let limit = self.ending.and_then(|ending| ending.limit);
+        let outcome = match (limit, self.outcome) {
+            (Some(limit), _) => Outcome::TimedOut(limit),
+            (None, Some(outcome)) => outcome,
+            (None, None) => Outcome::TimedOut(TimeLimit::KillAfter(self.plan.kill_after)),
+        };
+        Ended { outcome, interrupted: self.interrupted, unkillable }
+    }
+}
+
+/// Whether the parent is a shell that watches this process for stops: it is in another
+/// group of the same session.
+fn parent_has_job_control() -> bool {
+    let Some(parent) = getppid() else { return false };
+    getpgid(Some(parent)).is_ok_and(|group| group != getpgrp())
+        && getsid(Some(parent)).is_ok_and(|session| getsid(None) == Ok(session))
+}
