@@ -7,8 +7,8 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, WaitOptions, WaitStatus, getpgid, getpgrp, getppid, getsid, wait};
 
 use super::family::{Family, Member};
+use super::plan::SupervisionPlan;
 use super::streams::Streams;
-use super::supervise::SupervisionPlan;
 use super::unix;
 use crate::clock::{Alarms, Clock, Event, SystemClock};
 use crate::policy::{Outcome, Signal, TimeLimit};

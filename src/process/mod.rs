@@ -25,6 +25,7 @@ mod attempt;
 mod family;
 mod held;
 mod inherited;
+mod plan;
 mod replay;
 mod spawn;
 mod spool;
@@ -37,8 +38,9 @@ pub(crate) mod unix;
 mod watch;
 
 pub use inherited::{Inherited, inherited_descriptor};
+pub use plan::SupervisionPlan;
 pub use stdin::Source;
 pub use stdout::Wrote;
 pub use streams::Output;
-pub use supervise::{SupervisionPlan, Supervisor};
+pub use supervise::Supervisor;
 pub use unix::{die_of, environment};

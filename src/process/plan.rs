@@ -1,0 +1,43 @@
+//! What a run asks of its attempts.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::stdin::Source;
+use super::streams::Output;
+use crate::policy::Signal;
+
+/// How attempts are run; immutable for a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches of the user's")]
+pub struct SupervisionPlan {
+    /// The program and its arguments; one string with `shell`.
+    pub command: Vec<OsString>,
+    /// Whether the command is a string for the shell.
+    pub shell: bool,
+    /// Whether each attempt leads a process group of its own.
+    pub own_group: bool,
+    /// What an attempt gets as standard input.
+    pub stdin: Source,
+    /// What becomes of standard output and standard error.
+    pub outputs: [Output; 2],
+    /// Where what is kept of them goes, once it is too much for memory.
+    pub spool_folder: PathBuf,
+    /// The limit on one attempt, on the clock that stands still with the machine.
+    pub timeout: Option<Duration>,
+    /// The limit on the run, on the clock that goes on.
+    pub total_timeout: Option<Duration>,
+    /// What a limit sends first.
+    pub kill_signal: Signal,
+    /// How long after it KILL follows.
+    pub kill_after: Duration,
+    /// Whether KILL also follows a TERM that somebody sent (an explicit `--kill-after`).
+    pub kill_after_term: bool,
+    /// Whether a further attempt is possible at all.
+    pub may_retry: bool,
+    /// `RETRYX_RUN_ID`.
+    pub run_id: String,
+    /// `RETRYX_RUN_MAX_ATTEMPTS`.
+    pub max_attempts: String,
+}
