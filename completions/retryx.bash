@@ -1,14 +1,9 @@
+# Completion of retryx for bash.
+# Generated: change the code, then BLESS=1 cargo test --test generated
+
 _retryx() {
-    local i cur prev opts cmd
+    local cur="$2" prev="$3" i=1 sub="" verbatim="" first="" words
     COMPREPLY=()
-    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-        cur="$2"
-    else
-        cur="${COMP_WORDS[COMP_CWORD]}"
-    fi
-    prev="$3"
-    cmd=""
-    opts=""
 
     # Bash takes --option=value for three words.
     if [[ "${prev}" == "=" ]]; then
@@ -17,263 +12,58 @@ _retryx() {
         cur=""
     fi
 
-    # The first word that is no option of retryx begins the command, whose words are its own to complete.
-    i=1
+    # The first word that is no option begins a subcommand or the command.
     while [[ ${i} -lt ${COMP_CWORD} ]]; do
         case "${COMP_WORDS[i]}" in
-            --) i=$((i + 1)); break ;;
-            --mode|--service|-n|--max-attempts|--delays|--base-delay|--throttle-base-delay|--factor|--max-backoff|--min-delay|--jitter|--stagger|--seed|--retry-on|--throttle-on|--fail-on|--succeed-on|--quota-capacity|--quota-cost|--quota-refill|--deadline|--timeout|--total-timeout|-k|--kill-after|--kill-signal|--stdin|--stdout|--stderr|--exit-code-on-failure|--events|--class|--format|--exit|--signal|--program|--stdout-text|--stderr-text|--status|--header|--body|--format) [[ "${COMP_WORDS[i + 1]}" == "=" ]] && i=$((i + 1)); i=$((i + 2)) ;;
+            --) verbatim=yes; i=$((i + 1)); break ;;
+            --base-delay|--body|--class|--deadline|--delays|--events|--exit|--exit-code-on-failure|--factor|--fail-on|--format|--header|--jitter|--kill-after|--kill-signal|--max-attempts|--max-backoff|--min-delay|--mode|--program|--quota-capacity|--quota-cost|--quota-refill|--retry-on|--seed|--service|--signal|--stagger|--status|--stderr|--stderr-text|--stdin|--stdout|--stdout-text|--succeed-on|--throttle-base-delay|--throttle-on|--timeout|--total-timeout|-k|-n) [[ "${COMP_WORDS[i + 1]}" == "=" ]] && i=$((i + 1)); i=$((i + 2)) ;;
             -*) i=$((i + 1)) ;;
+            plan|explain)
+                [[ -n "${sub}" ]] && break
+                sub="${COMP_WORDS[i]}"
+                i=$((i + 1))
+                ;;
             *) break ;;
         esac
     done
-    if [[ ${i} -lt ${COMP_CWORD} ]] || [[ ${i} -eq ${COMP_CWORD} && "${cur}" != -* ]]; then
+
+    if [[ ${i} -gt ${COMP_CWORD} ]]; then
+        case "${sub},${prev}" in
+            *,--mode) COMPREPLY=($(compgen -W "standard aws adaptive legacy google fixed linear exponential decorrelated" -- "${cur}")) ;;
+            *,--service) COMPREPLY=($(compgen -W "dynamodb" -- "${cur}")) ;;
+            *,--jitter) COMPREPLY=($(compgen -W "full equal fraction none" -- "${cur}")) ;;
+            *,--stdin) COMPREPLY=($(compgen -W "auto replay inherit null" -- "${cur}")) ;;
+            *,--stdout) COMPREPLY=($(compgen -W "each final success" -- "${cur}")) ;;
+            *,--stderr) COMPREPLY=($(compgen -W "each final success" -- "${cur}")) ;;
+            *,--events) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "${cur}") ;;
+            plan,--class) COMPREPLY=($(compgen -W "transient throttling" -- "${cur}")) ;;
+            plan,--format) COMPREPLY=($(compgen -W "table json csv" -- "${cur}")) ;;
+            explain,--format) COMPREPLY=($(compgen -W "text json" -- "${cur}")) ;;
+        esac
+        return 0
+    fi
+
+    # The words of the command are its own to complete; explain takes none.
+    if [[ ${i} -lt ${COMP_CWORD} || -n "${verbatim}" || "${cur}" != -* ]]; then
+        [[ "${sub}" == explain ]] && return 0
+        # What completes the command's words changes COMP_CWORD.
+        [[ ${i} -eq ${COMP_CWORD} ]] && first=yes
+        compopt -o bashdefault -o default 2>/dev/null
         if declare -F _command_offset >/dev/null; then
             _command_offset "${i}"
-        elif [[ ${i} -eq ${COMP_CWORD} ]]; then
-            COMPREPLY=($(compgen -c -- "${cur}"))
+        elif [[ -n "${first}" ]]; then
+            mapfile -t COMPREPLY < <(compgen -c -- "${cur}")
+        fi
+        if [[ -n "${first}" && -z "${verbatim}${sub}" ]]; then
+            COMPREPLY+=($(compgen -W "plan explain" -- "${cur}"))
         fi
         return 0
     fi
 
-    for i in "${COMP_WORDS[@]:0:COMP_CWORD}"
-    do
-        case "${cmd},${i}" in
-            ",$1")
-                cmd="retryx"
-                ;;
-            *)
-                ;;
-        esac
-    done
-
-    case "${cmd}" in
-        retryx)
-            opts="-n -k -q -v -h -V --mode --service --max-attempts --delays --base-delay --throttle-base-delay --factor --max-backoff --min-delay --jitter --stagger --seed --retry-on --throttle-on --fail-on --succeed-on --retry-429 --quota-capacity --quota-cost --quota-refill --no-quota --long-poll --deadline --timeout --total-timeout --kill-after --kill-signal --stdin --stdout --stderr --shell --own-group --exit-code-on-failure --events --log-arguments --quiet --verbose --help --version"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --mode)
-                    COMPREPLY=($(compgen -W "standard aws adaptive legacy google fixed linear exponential decorrelated" -- "${cur}"))
-                    return 0
-                    ;;
-                --service)
-                    COMPREPLY=($(compgen -W "dynamodb" -- "${cur}"))
-                    return 0
-                    ;;
-                --max-attempts)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
-                    return 0
-                    ;;
-                -n)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
-                    return 0
-                    ;;
-                --delays)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
-                    return 0
-                    ;;
-                --base-delay)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
-                    return 0
-                    ;;
-                --throttle-base-delay)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
-                    return 0
-                    ;;
-                --factor)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
-                    return 0
-                    ;;
-                --max-backoff)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
-                    return 0
-                    ;;
-                --min-delay)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
-                    return 0
-                    ;;
-                --jitter)
-                    COMPREPLY=($(compgen -W "full equal fraction none" -- "${cur}"))
-                    return 0
-                    ;;
-                --stagger)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
-                    return 0
-                    ;;
-                --seed)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
-                    return 0
-                    ;;
-                --retry-on)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
-                    return 0
-                    ;;
-                --throttle-on)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
-                    return 0
-                    ;;
-                --fail-on)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
-                    return 0
-                    ;;
-                --succeed-on)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
-                    return 0
-                    ;;
-                --quota-capacity)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
-                    return 0
-                    ;;
-                --quota-cost)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
-                    return 0
-                    ;;
-                --quota-refill)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
-                    return 0
-                    ;;
-                --deadline)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
-                    return 0
-                    ;;
-                --timeout)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
-                    return 0
-                    ;;
-                --total-timeout)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
-                    return 0
-                    ;;
-                --kill-after)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
-                    return 0
-                    ;;
-                -k)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
-                    return 0
-                    ;;
-                --kill-signal)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
-                    return 0
-                    ;;
-                --stdin)
-                    COMPREPLY=($(compgen -W "auto replay inherit null" -- "${cur}"))
-                    return 0
-                    ;;
-                --stdout)
-                    COMPREPLY=($(compgen -W "each final success" -- "${cur}"))
-                    return 0
-                    ;;
-                --stderr)
-                    COMPREPLY=($(compgen -W "each final success" -- "${cur}"))
-                    return 0
-                    ;;
-                --exit-code-on-failure)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
-                    return 0
-                    ;;
-                --events)
-                    local oldifs
-                    if [ -n "${IFS+x}" ]; then
-                        oldifs="$IFS"
-                    fi
-                    IFS=$'\n'
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    if [ -n "${oldifs+x}" ]; then
-                        IFS="$oldifs"
-                    fi
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o filenames
-                    fi
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-    esac
+    words="--mode --service -n --max-attempts --delays --base-delay --throttle-base-delay --factor --max-backoff --min-delay --jitter --stagger --seed --retry-on --throttle-on --fail-on --succeed-on --retry-429 --quota-capacity --quota-cost --quota-refill --no-quota --long-poll --deadline --timeout --total-timeout -k --kill-after --kill-signal --stdin --stdout --stderr --shell --own-group --exit-code-on-failure --events --log-arguments -q --quiet -v --verbose -h --help -V --version"
+    [[ "${sub}" == plan ]] && words+=" --class --format --explain-config"
+    [[ "${sub}" == explain ]] && words+=" --exit --signal --timed-out --program --stdout-text --stderr-text --status --header --body --format"
+    COMPREPLY=($(compgen -W "${words}" -- "${cur}"))
 }
 
-if [[ "${BASH_VERSINFO[0]}" -eq 4 && "${BASH_VERSINFO[1]}" -ge 4 || "${BASH_VERSINFO[0]}" -gt 4 ]]; then
-    complete -F _retryx -o nosort -o bashdefault -o default retryx
-else
-    complete -F _retryx -o bashdefault -o default retryx
-fi
+complete -F _retryx -o nosort retryx 2>/dev/null || complete -F _retryx retryx

@@ -570,10 +570,12 @@ pub const AFTER_OPTIONS: &[Section] = &[
                 "With `final` and `success` a stream that was a terminal is a terminal for the command too, a \
                  pseudo-terminal of the same size, so that colours stay. Where standard output and standard error are \
                  one file, pipe or terminal, holding standard output holds both as one stream, in the order in which \
-                 they were written. Messages of retryx are never held back.",
+                 they were written: on a terminal nothing of either is seen before the end, questions included. \
+                 Messages of retryx are never held back.",
             ),
             Part::Text(
-                "Nothing is written of an attempt that a signal passed on by retryx ended. What a background process \
+                "Where a signal ends the run, nothing is written of an attempt that did not succeed: what it cut off is \
+                 not whole. What a background process \
                  writes once its attempt is over goes nowhere: its pipe has no reader any more.",
             ),
             Part::Text(
