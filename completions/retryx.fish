@@ -40,7 +40,7 @@ decorrelated\t''"
 complete -c retryx -n '__retryx_in none plan explain' -l service -d 'Apply the defaults that AWS documents for a service' -r -f -a "dynamodb\t''"
 complete -c retryx -n '__retryx_in none plan explain' -s n -l max-attempts -d 'Most runs of the command, the first included; \'unlimited\' for no limit' -r -f
 complete -c retryx -n '__retryx_in none plan explain' -l delays -d 'Spell the delays out, as in 1s,5s,30s; the last repeats' -r -f
-complete -c retryx -n '__retryx_in none plan explain' -l base-delay -d 'The delay that the formula starts from [default: 50ms in standard mode, else 1s]' -r -f
+complete -c retryx -n '__retryx_in none plan explain' -l base-delay -d 'The delay that the formula starts from [default: 50ms in standard and adaptive mode, else 1s]' -r -f
 complete -c retryx -n '__retryx_in none plan explain' -l throttle-base-delay -d 'The same after a failure that was throttling [default: 1s]' -r -f
 complete -c retryx -n '__retryx_in none plan explain' -l factor -d 'What each delay grows by, in place of the 2 of the formulas; at least 1' -r -f
 complete -c retryx -n '__retryx_in none plan explain' -l max-backoff -d 'The longest delay [default: that of the mode]' -r -f

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result};
 use rustix::rand::{GetRandomFlags, getrandom};
 
-use crate::cli::options::Sub;
+use crate::cli::options::{Id, Sub};
 use crate::cli::{Given, Invocation, parse};
 use crate::clock::SystemClock;
 use crate::config::env::{Environment, ProcessEnvironment};
@@ -37,22 +37,23 @@ fn try_run(words: &[OsString]) -> Result<ExitStatus> {
         Invocation::Do { sub, given, command } => (sub, given, command),
     };
     let (given, warnings) = gather(given, &command, &ProcessEnvironment)?;
+    let quiet = given.iter().any(|given| given.id == Id::Quiet);
     match sub {
         Sub::Run => run_command(&inherited, &given, command, &warnings),
         Sub::Plan => {
-            say_all(&warnings);
+            say_unless(quiet, &warnings);
             print(&forecast::plan::show(&given, command)?)
         }
         Sub::Explain => {
-            say_all(&warnings);
+            say_unless(quiet, &warnings);
             print(&forecast::explain::show(&given, command)?)
         }
     }
 }
 
-fn say_all(lines: &[String]) {
-    for line in lines {
-        say(line);
+fn say_unless(quiet: bool, warnings: &[String]) {
+    for warning in warnings.iter().filter(|_| !quiet) {
+        say(warning);
     }
 }
 
@@ -85,9 +86,7 @@ fn run_command(
         Json::open(&plan, target).with_context(place)
     });
     let mut reporter = (Text::new(&plan), events.transpose()?);
-    if plan.verbosity > Verbosity::Quiet {
-        say_all(warnings);
-    }
+    say_unless(plan.verbosity == Verbosity::Quiet, warnings);
     note_outer_run(&plan);
     let signals = Signals::open(inherited).context("cannot read signals")?;
     let clock = SystemClock::start(signals);

@@ -102,6 +102,7 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
             match self.session.decide(judged, done.obstacle, elapsed) {
                 Decision::Stop(reason) => return self.stop(reason, status),
                 Decision::StopAfter(delay, reason) => {
+                    self.reporter.report(&Event::Lingering { delay: delay.wait });
                     return match self.wait(delay.wait) {
                         Wake::Elapsed => self.stop(reason, status),
                         Wake::Interrupted(signal) => {
@@ -290,6 +291,7 @@ mod tests {
                 Event::AttemptStarted { .. } => "start",
                 Event::AttemptFinished { .. } => "finish",
                 Event::RetryScheduled { .. } => "retry",
+                Event::Lingering { .. } => "linger",
                 Event::Stopped { .. } => "stop",
             });
         }

@@ -26,7 +26,7 @@ pub const TABLE: [(&str, &str); 6] = [
         "the last attempt was ended by a time limit, KILL needed or not, whatever the dying command returned; \
          or a process of it could not be ended",
     ),
-    ("125", "retryx itself failed: usage, configuration, internal"),
+    ("125", "retryx itself failed: usage, configuration, internal, or output that it could not keep or write"),
     ("126", "the command cannot be run"),
     ("127", "the command was not found"),
 ];

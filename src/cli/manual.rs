@@ -303,7 +303,7 @@ pub const AFTER_OPTIONS: &[Section] = &[
             ]),
             Part::Text(
                 "This version neither looks at what a command writes nor knows a status or code of it. So a run refuses \
-                 conditions on its output, and `http:`, `error:` and `body:` never match in it. `retryx explain` \
+                 conditions on its output, and a list of `http:`, `error:` and `body:` alone, which never match in it. `retryx explain` \
                  evaluates them all.",
             ),
             Part::Text(

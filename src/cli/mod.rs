@@ -89,7 +89,11 @@ pub fn parse(words: &[OsString]) -> Result<Invocation, UsageError> {
         None if command.is_empty() => Err(UsageError(
             "no command given; usage: retryx [OPTIONS] [--] COMMAND [ARG]... (see retryx --help)".into(),
         )),
-        Some("help") => Ok(Invocation::Print(full_command(Sub::Run).render_long_help().to_string())),
+        Some("help") => {
+            let about = command.get(1).and_then(|word| Sub::NAMED.iter().find(|(name, _)| word == *name));
+            let sub = about.map_or(Sub::Run, |(_, sub)| *sub);
+            Ok(Invocation::Print(full_command(sub).render_long_help().to_string()))
+        }
         Some(word) if RESERVED.contains(&word) => Err(UsageError(format!(
             "'{word}' is the name of a subcommand that this version does not have; to run a program of that name: \
              retryx -- {word} ..."

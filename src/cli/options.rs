@@ -160,7 +160,7 @@ pub static OPTIONS: [Opt; 52] = [
         choices: &[],
         heading: POLICY,
         help: "Most runs of the command, the first included; 'unlimited' for no limit",
-        more: "1 never retries; 0 is refused. Given, it lifts the retry quota of the standard mode (500 tokens, 14 a \
+        more: "1 never retries; 0 is refused. Given, it lifts the retry quota of the standard and adaptive modes (500 tokens, 14 a \
                retry), which by itself ends a run after 36 attempts",
     },
     Opt {
@@ -180,7 +180,7 @@ pub static OPTIONS: [Opt; 52] = [
         value: Some("DURATION"),
         choices: &[],
         heading: POLICY,
-        help: "The delay that the formula starts from [default: 50ms in standard mode, else 1s]",
+        help: "The delay that the formula starts from [default: 50ms in standard and adaptive mode, else 1s]",
         more: "Zero is no wait",
     },
     Opt {

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::Plan;
-use crate::cli::Given;
 use crate::cli::options::{Id, OPTIONS, Sub};
+use crate::cli::{Given, Rank};
 use crate::policy::{Formula, NANO};
 use crate::units::human;
 
@@ -27,6 +27,10 @@ pub fn explain(plan: &Plan, given: &[Given]) -> String {
                 };
                 (if told.is_empty() { "on".to_owned() } else { told }, last.place.clone())
             }
+            None if option.id == Id::QuotaCapacity && plan.session.quota.is_none() => match lifted(given) {
+                Some(place) => ("no quota".to_owned(), format!("lifted by {place}")),
+                None => ("no quota".to_owned(), format!("default of the {} mode", plan.mode.as_str())),
+            },
             None => match default(option.id, plan) {
                 Some(value) if is_up_to_the_mode(option.id) => {
                     (value, format!("default of the {} mode", plan.mode.as_str()))
@@ -38,6 +42,12 @@ pub fn explain(plan: &Plan, given: &[Given]) -> String {
         let _ = writeln!(text, "{:<20} {:<28} {source}", option.long, value);
     }
     text
+}
+
+/// What took away the quota that the mode may have.
+fn lifted(given: &[Given]) -> Option<&str> {
+    let by = |id| given.iter().rev().find(move |given| given.id == id && given.rank >= Rank::Variable);
+    by(Id::NoQuota).or_else(|| by(Id::MaxAttempts)).map(|given| given.place.as_str())
 }
 
 /// Whether the default of a setting is another in each mode.

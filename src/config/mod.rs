@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use crate::cli::options::Id;
 use crate::cli::{Given, UsageError};
+use crate::policy::matcher::Term;
 use crate::policy::{Backoff, Classifier, Formula, Jitter, Limits, Mode, QuotaPlan, SessionPlan, Signal};
 use crate::process::{Output, Source, SupervisionPlan};
 use crate::units::human;
@@ -178,17 +179,31 @@ impl Plan {
         })
     }
 
-    /// Refuses what a run cannot do in this version.
+    /// Refuses what a run of a command cannot do: rules that would need its output watched,
+    /// and lists that could never match.
     pub fn check_for_a_run(&self) -> Result<(), UsageError> {
         let rules = &self.classifier;
-        let mut all = [&rules.succeed, &rules.fail, &rules.throttle, &rules.retry].into_iter().flatten();
-        match all.find(|term| term.watches()) {
-            Some(term) => Err(UsageError(format!(
-                "'{term}' looks at what the command writes, which this version does only in retryx explain; \
-                 match exit codes and signals instead"
-            ))),
-            None => Ok(()),
+        for (option, terms) in [
+            ("--succeed-on", &rules.succeed),
+            ("--fail-on", &rules.fail),
+            ("--throttle-on", &rules.throttle),
+            ("--retry-on", &rules.retry),
+        ] {
+            if let Some(term) = terms.iter().find(|term| term.watches()) {
+                return Err(UsageError(format!(
+                    "{option}: '{term}' looks at what the command writes, which this version does only in retryx \
+                     explain; match exit codes and signals instead"
+                )));
+            }
+            if !terms.is_empty() && terms.iter().all(Term::is_about_answers) {
+                return Err(UsageError(format!(
+                    "{option}: '{}' speaks of a server's answers only and never of a command; match exit codes and \
+                     signals, or add 'default'",
+                    terms[0]
+                )));
+            }
         }
+        Ok(())
     }
 
     /// The program as messages name it.

@@ -195,12 +195,14 @@ impl Spread {
         let (low, high) = match rule.formula {
             Formula::Decorrelated => {
                 let base = Self::none(rule, class).least;
-                // The mean of means: exact until the cap bites.
-                let mean = base.saturating_add(previous.mean.saturating_mul(3)) / 2;
+                // Drawn evenly up to three times the mean of the one before: exact until the
+                // cap bites, and near after that.
+                let high = previous.mean.saturating_mul(3).max(base);
+                let mean = mean_of_held(base, high, rule.floor, rule.cap);
                 let greatest = previous.greatest.saturating_mul(3).max(base);
                 return Self {
                     least: rule.held(base),
-                    mean: rule.held(mean),
+                    mean,
                     greatest: rule.held(greatest),
                     capped: greatest > rule.cap,
                 };
@@ -235,10 +237,10 @@ fn mean_of_held(low: Duration, high: Duration, floor: Duration, cap: Duration) -
 fn end_in_words(end: &End) -> Option<String> {
     match end {
         End::Attempts => None,
-        End::Rows => Some(format!("no limit ends it; {ROWS} retries are shown")),
-        End::Quota => Some("the retry quota is spent".to_owned()),
+        End::Rows => Some(format!("{ROWS} retries are shown; no limit ends them")),
+        End::Quota => Some("ends there: the retry quota is spent".to_owned()),
         End::Deadline(name, limit) => {
-            Some(format!("the mean delays of one more retry would pass {name} {}", human(*limit)))
+            Some(format!("ends there: the mean delays of one more retry would pass {name} {}", human(*limit)))
         }
     }
 }
@@ -251,6 +253,12 @@ fn heading(plan: &Plan, class: Class) -> String {
         most => format!("at most {most} attempts"),
     };
     let mut line = format!("{} mode, {class} failures: {attempts}", plan.mode.as_str());
+    if let Some(deadline) = plan.session.limits.deadline {
+        let _ = write!(line, ", deadline {}", human(deadline));
+    }
+    if let Some(quota) = plan.session.quota {
+        let _ = write!(line, ", quota {}", quota.capacity);
+    }
     if rule.cap < Duration::MAX {
         let _ = write!(line, ", longest delay {}", human(rule.cap));
     }
@@ -280,7 +288,7 @@ fn table(plan: &Plan, class: Class, rows: &[Row], end: &End) -> String {
         text.push_str("  no retry\n");
     }
     if let Some(end) = end_in_words(end) {
-        let _ = writeln!(text, "\nends there: {end}");
+        let _ = writeln!(text, "\n{end}");
     }
     text
 }

@@ -29,6 +29,9 @@ pub enum Stream {
     Body,
 }
 
+/// Blanks before the pattern in the picture of an error.
+const INDENT: usize = 4;
+
 const STREAMS: [(&str, Stream); 4] =
     [("stdout:", Stream::Stdout), ("stderr:", Stream::Stderr), ("output:", Stream::Output), ("body:", Stream::Body)];
 
@@ -92,6 +95,16 @@ impl Term {
         self.0.iter().any(|atom| matches!(atom, Atom::Pattern(pattern) if pattern.stream != Stream::Body))
     }
 
+    /// Whether it speaks of answers of servers only, and never of a command.
+    pub fn is_about_answers(&self) -> bool {
+        let about = |atom: &Atom| match atom {
+            Atom::Http(_) | Atom::Error(_) => true,
+            Atom::Pattern(pattern) => pattern.stream == Stream::Body,
+            _ => false,
+        };
+        self.0.iter().any(about)
+    }
+
     /// Whether it holds. `default` is the class without the user's rules, `wanted` the
     /// class that this term gives.
     pub(super) fn matches(&self, evidence: &Evidence<'_>, default: Class, wanted: Class) -> bool {
@@ -130,10 +143,14 @@ impl Pattern {
         match RegexBuilder::new(&source).case_insensitive(ignore_case).build() {
             Ok(regex) => Ok(Self { stream, source, ignore_case, regex }),
             Err(error) => {
-                // The library draws a picture over several lines; the last one says it.
+                // The library draws a picture over several lines: the pattern, a caret below
+                // the place, and in the last line what is wrong.
                 let text = error.to_string();
-                let reason = text.lines().last().unwrap_or_default();
-                Err(format!("the pattern /{source}/ cannot be read: {}", reason.trim_start_matches("error: ")))
+                let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
+                let caret =
+                    text.lines().find(|line| line.trim_start().starts_with('^')).and_then(|line| line.find('^'));
+                let place = caret.map(|at| format!(" at character {}", at.saturating_sub(INDENT) + 1));
+                Err(format!("the pattern /{source}/ cannot be read{}: {reason}", place.unwrap_or_default()))
             }
         }
     }
@@ -392,7 +409,9 @@ mod tests {
             ("error:", "code"),
             ("stdout:x", "slashes"),
             ("stdout:/x", "closing slash"),
-            ("stdout:/(/", "cannot be read"),
+            ("stdout:/(/", "cannot be read at character 1: unclosed group"),
+            ("stdout:/ab)/", "at character 3"),
+            ("stdout:/x{99999}{99999}/", "cannot be read"),
             ("1 2", "comma"),
             ("stdout:/x/q", "comma"),
             ("1 and", "comma"),

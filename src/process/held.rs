@@ -134,6 +134,11 @@ impl Held {
         rustix::io::write(self.target, &self.buffer[..count]).map(|count| count as u64)
     }
 
+    /// Bytes written to the spool's file.
+    pub(super) fn written(&self) -> u64 {
+        self.spool.written()
+    }
+
     /// The real stream.
     pub(super) fn target(&self) -> BorrowedFd<'static> {
         self.target

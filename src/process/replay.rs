@@ -26,6 +26,7 @@ pub(super) struct Replay {
     /// What was read and could not be kept.
     unkept: Vec<u8>,
     feed: Option<Feed>,
+    given: u64,
 }
 
 /// The pipe of an attempt.
@@ -40,7 +41,7 @@ struct Feed {
 impl Replay {
     /// Keeps nothing yet.
     pub(super) fn new(spool: Spool) -> Self {
-        Self { spool, ended: false, lost: None, unkept: Vec::new(), feed: None }
+        Self { spool, ended: false, lost: None, unkept: Vec::new(), feed: None, given: 0 }
     }
 
     /// Begins an attempt; returns its standard input.
@@ -61,6 +62,11 @@ impl Replay {
     /// Why a further attempt would find less than the first, if so.
     pub(super) fn lost(&self) -> Option<&io::Error> {
         self.lost.as_ref()
+    }
+
+    /// Bytes written to commands and to the spool's file.
+    pub(super) fn written(&self) -> u64 {
+        self.given + self.spool.written()
     }
 
     fn has_more(&self, feed: &Feed) -> bool {
@@ -127,8 +133,14 @@ impl Replay {
         let kept = self.spool.read_at(feed.offset, &mut buffer)?;
         let bytes = if kept > 0 { &buffer[..kept] } else { &self.unkept[..] };
         match rustix::io::write(&feed.pipe, bytes) {
-            Ok(count) if kept > 0 => feed.offset += count as u64,
-            Ok(count) => drop(self.unkept.drain(..count)),
+            Ok(count) => {
+                self.given += count as u64;
+                if kept > 0 {
+                    feed.offset += count as u64;
+                } else {
+                    self.unkept.drain(..count);
+                }
+            }
             Err(Errno::AGAIN | Errno::INTR) => {}
             Err(_) => return Ok(false),
         }

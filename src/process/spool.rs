@@ -17,12 +17,18 @@ pub(super) struct Spool {
     file: Option<File>,
     length: u64,
     folder: PathBuf,
+    written: u64,
 }
 
 impl Spool {
     /// An empty one that would spill into a file in this folder.
     pub(super) fn new(folder: PathBuf) -> Self {
-        Self { memory: Vec::new(), file: None, length: 0, folder }
+        Self { memory: Vec::new(), file: None, length: 0, folder, written: 0 }
+    }
+
+    /// Bytes written to a file since it was made.
+    pub(super) fn written(&self) -> u64 {
+        self.written
     }
 
     /// Bytes in it.
@@ -49,6 +55,7 @@ impl Spool {
             self.memory.extend_from_slice(bytes);
         } else {
             self.spilled()?.write_all(bytes)?;
+            self.written += bytes.len() as u64;
         }
         self.length += bytes.len() as u64;
         Ok(())
@@ -61,6 +68,7 @@ impl Spool {
             none => {
                 let mut file = nameless_file(&self.folder)?;
                 file.write_all(&self.memory)?;
+                self.written += self.memory.len() as u64;
                 self.memory = Vec::new();
                 Ok(none.insert(file))
             }

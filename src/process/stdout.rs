@@ -38,14 +38,15 @@ pub(super) enum Stdout {
     Stream {
         /// Bytes that wait to be read.
         waiting: u64,
-        /// Bytes that this process and its reaped descendants wrote so far.
+        /// Bytes that its reaped descendants wrote so far.
         written: Option<u64>,
     },
 }
 
 impl Stdout {
-    /// Looks at standard output before an attempt.
-    pub(super) fn look() -> Self {
+    /// Looks at standard output before an attempt; `own` is what retryx itself has written
+    /// to the command's streams and for them so far.
+    pub(super) fn look(own: u64) -> Self {
         let stdout = rustix::stdio::stdout();
         let Ok(stat) = rustix::fs::fstat(stdout) else { return Self::Indifferent };
         match FileType::from_raw_mode(stat.st_mode) {
@@ -55,7 +56,7 @@ impl Stdout {
             },
             FileType::Fifo | FileType::Socket => {
                 let waiting = ioctl_fionread(stdout).unwrap_or(0);
-                Self::Stream { waiting, written: bytes_written() }
+                Self::Stream { waiting, written: bytes_written().map(|all| all.saturating_sub(own)) }
             }
             _ => Self::Indifferent,
         }
@@ -63,8 +64,8 @@ impl Stdout {
 
     /// Whether anything was written since this look, by an attempt whose processes are
     /// reaped; before retryx writes anything itself.
-    pub(super) fn written_since(self) -> Wrote {
-        match (self, Self::look()) {
+    pub(super) fn written_since(self, own: u64) -> Wrote {
+        match (self, Self::look(own)) {
             (Self::File { .. }, now) if now != self => Wrote::Yes,
             (Self::Stream { waiting: before, .. }, Self::Stream { waiting, .. }) if waiting > before => Wrote::Yes,
             (Self::Stream { written: before, .. }, Self::Stream { written, .. }) if written > before => Wrote::Perhaps,

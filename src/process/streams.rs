@@ -92,6 +92,11 @@ impl Streams {
         self.ways[0] != Way::Through
     }
 
+    /// Bytes that were written on behalf of the streams.
+    pub(super) fn written(&self) -> u64 {
+        self.replay.as_ref().map_or(0, Replay::written) + self.held.iter().map(Held::written).sum::<u64>()
+    }
+
     /// Begins an attempt.
     pub(super) fn begin(&mut self) -> io::Result<Ends> {
         let mut ends = Ends::default();

@@ -37,6 +37,8 @@ pub struct Supervisor<'a> {
     null: Option<OwnedFd>,
     stdin: Stdin,
     streams: Streams,
+    /// Whether a signal ended the last attempt.
+    cut_off: bool,
 }
 
 impl<'a> Supervisor<'a> {
@@ -63,7 +65,7 @@ impl<'a> Supervisor<'a> {
         let stdin = if guarded { Stdin::look() } else { Stdin::Free };
         let replays = plan.stdin == Source::Replay && plan.may_retry;
         let streams = Streams::new(replays, plan.outputs, &plan.spool_folder, inherited);
-        Ok(Self { plan, clock, inherited, command, family, null, stdin, streams })
+        Ok(Self { plan, clock, inherited, command, family, null, stdin, streams, cut_off: false })
     }
 
     fn facts(&self, facts: &Facts) -> Vec<CString> {
@@ -130,7 +132,7 @@ impl AttemptRunner for Supervisor<'_> {
     fn attempt(&mut self, facts: &Facts) -> Attempted {
         let terminal = Settings::read();
         let looks = self.plan.may_retry && self.inherited.was_open(1) && !self.streams.holds_stdout();
-        let stdout = if looks { Stdout::look() } else { Stdout::Indifferent };
+        let stdout = if looks { Stdout::look(self.streams.written()) } else { Stdout::Indifferent };
         let facts = self.facts(facts);
         if let Some(signal) = self.signal_before_start() {
             // The key was pressed when there was no command yet that it could have reached.
@@ -147,6 +149,7 @@ impl AttemptRunner for Supervisor<'_> {
         let streams = &mut self.streams;
         let ended = Attempt::new(self.plan, self.clock, self.family.as_ref(), streams, pid).supervise();
         self.streams.end();
+        self.cut_off = ended.interrupted.is_some();
         let clean = matches!(ended.outcome, Outcome::Exited(_)) && ended.interrupted.is_none();
         if let (Some(terminal), false) = (terminal, clean) {
             terminal.restore();
@@ -161,7 +164,7 @@ impl AttemptRunner for Supervisor<'_> {
             }
             (None, None) => None,
         };
-        let wrote = if obstacle.is_none() && looks { stdout.written_since() } else { Wrote::No };
+        let wrote = if obstacle.is_none() && looks { stdout.written_since(self.streams.written()) } else { Wrote::No };
         Attempted { outcome: ended.outcome, obstacle, wrote }
     }
 
@@ -186,8 +189,8 @@ impl AttemptRunner for Supervisor<'_> {
     }
 
     fn conclude(&mut self, reason: &StopReason) -> Result<(), Conclusion> {
-        if matches!(reason, StopReason::Interrupted(_)) {
-            // What a signal cut off is not whole.
+        if self.cut_off {
+            // What a signal ended is not whole.
             return Ok(());
         }
         let success = *reason == StopReason::Success;

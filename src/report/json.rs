@@ -184,6 +184,8 @@ impl Reporter for Json<'_> {
                 ("attempt_finished", attempt_finished(attempt, outcome, obstacle, verdict, duration))
             }
             Event::RetryScheduled { retry, .. } => ("retry_scheduled", self.retry_scheduled(retry)),
+            // It is a part of the end, which the contract tells in one event.
+            Event::Lingering { .. } => return,
             Event::Stopped { summary, elapsed, waited, quota_left } => {
                 ("stopped", stopped(summary, elapsed, waited, quota_left))
             }

@@ -90,6 +90,11 @@ pub enum Event<'a> {
         /// Whether the failed attempt wrote to a standard output that is no terminal.
         wrote: Wrote,
     },
+    /// A wait begins that no attempt follows: a long-polling operation is slowed.
+    Lingering {
+        /// How long.
+        delay: Duration,
+    },
     /// The run is over.
     Stopped {
         /// Why, and how retryx will end.

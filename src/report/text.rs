@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{Event, Reporter, Summary, write_line};
 use crate::config::{Plan, Verbosity};
-use crate::policy::{Class, Formula, Jitter, Obstacle, Outcome, Retry, StopReason, TimeLimit, Verdict};
+use crate::policy::{Class, DelaySource, Formula, Jitter, Obstacle, Outcome, Retry, StopReason, TimeLimit, Verdict};
 use crate::process::Wrote;
 use crate::units::human;
 
@@ -58,13 +58,15 @@ pub struct Text<'a> {
     groups: Vec<Group>,
     left_out: bool,
     class: Class,
+    /// The rule that judged the last attempt.
+    rule: String,
 }
 
 impl<'a> Text<'a> {
     /// A reporter that says as much as the plan asks for.
     pub fn new(plan: &'a Plan) -> Self {
         let verbosity = plan.verbosity;
-        Self { plan, verbosity, groups: Vec::new(), left_out: false, class: Class::Success }
+        Self { plan, verbosity, groups: Vec::new(), left_out: false, class: Class::Success, rule: String::new() }
     }
 
     fn note(&mut self, attempt: u64, outcome: &Outcome, verdict: &Verdict) {
@@ -100,6 +102,7 @@ impl<'a> Text<'a> {
     fn attempt_finished(&mut self, attempt: u64, outcome: &Outcome, verdict: &Verdict, duration: Duration) {
         self.note(attempt, outcome, verdict);
         self.class = verdict.class;
+        self.rule = verdict.rule.to_string();
         if self.verbosity >= Verbosity::Verbose {
             say(&format!(
                 "{}: {} after {}: {} (rule {})",
@@ -149,7 +152,8 @@ impl<'a> Text<'a> {
             None => grown.clone(),
         };
         let u = delay.drawn.unwrap_or_default();
-        let mut line = format!("delay before attempt {}: {} = ", retry.attempt, human(delay.wait));
+        let by_formula = if delay.source == DelaySource::Backoff { "=" } else { "where the formula alone gives" };
+        let mut line = format!("delay before attempt {}: {} {by_formula} ", retry.attempt, human(delay.wait));
         let _ = match (&rule.formula, rule.jitter) {
             (Formula::Decorrelated, _) => write!(line, "{capped}, drawn {u:.4}"),
             (_, Jitter::None) => write!(line, "{capped}"),
@@ -162,6 +166,11 @@ impl<'a> Text<'a> {
         };
         if !rule.floor.is_zero() {
             let _ = write!(line, ", at least {}", human(rule.floor));
+        }
+        match delay.source {
+            DelaySource::Backoff => {}
+            DelaySource::Server => line.push_str("; the server asked for more"),
+            DelaySource::Limiter => line.push_str("; the rate limiter has no token before"),
         }
         if let Some(tokens) = retry.quota_left {
             let _ = write!(line, "; {tokens} tokens left in the quota");
@@ -206,6 +215,9 @@ impl<'a> Text<'a> {
             }
             StopReason::Permanent if attempts == 1 && history.starts_with("cannot be started") => {
                 format!("{}: {history}", self.plan.program())
+            }
+            StopReason::Permanent if self.rule.starts_with("--") => {
+                format!("giving up after {tries}: {history} (permanent: {})", self.rule)
             }
             StopReason::Permanent => {
                 format!("giving up after {tries}: {history} (permanent: a retry cannot help)")
@@ -295,6 +307,11 @@ impl Reporter for Text<'_> {
             Event::RetryScheduled { retry, wrote } => {
                 if self.verbosity >= Verbosity::Normal {
                     self.retry_scheduled(retry, *wrote);
+                }
+            }
+            Event::Lingering { delay } => {
+                if self.verbosity >= Verbosity::Normal {
+                    say(&format!("the retry quota is spent; waiting {} before giving up (--long-poll)", human(*delay)));
                 }
             }
             Event::Stopped { summary, elapsed, .. } => self.stopped(summary, *elapsed),
