@@ -77,10 +77,11 @@ fn run_command(
     plan.check_for_a_run()?;
     let seed = plan.seed.map_or(random, Session::seed_from);
     let events = plan.events.as_ref().map(|target| {
+        let given = &plan.events_place;
         let place = || match target {
-            EventsTarget::File(path) => format!("--events: '{}' cannot be opened for appending", path.display()),
+            EventsTarget::File(path) => format!("{given}: '{}' cannot be opened for appending", path.display()),
             EventsTarget::Descriptor(number) => {
-                format!("--events: descriptor {number} is not open for writing; open it, as in {number}>FILE")
+                format!("{given}: descriptor {number} is not open for writing; open it, as in {number}>FILE")
             }
         };
         Json::open(&plan, target).with_context(place)

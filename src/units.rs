@@ -20,8 +20,8 @@ const UNITS: [(&[&str], u128); 8] = [
 const YEAR: u128 = 31_557_600 * SECOND;
 const SECOND: u128 = 1_000_000_000;
 
-/// Reads a duration: plain seconds (`300`, `0.5`, `.3`), or terms with units, largest
-/// sense made of each (`250ms`, `1h 30m`, `1h30m`). Anything finer than a nanosecond is
+/// Reads a duration: plain seconds (`300`, `0.5`, `.3`), or terms with units, the
+/// larger first (`250ms`, `1h 30m`, `1h30m`). Anything finer than a nanosecond is
 /// cut; anything longer than [`Duration::MAX`] is [`Duration::MAX`]. `None` for all else:
 /// signs, exponents, words, an empty text, a bare number among terms.
 pub fn parse_duration(text: &str) -> Option<Duration> {
@@ -30,11 +30,18 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
     }
     let mut rest = text;
     let mut total: u128 = 0;
+    let mut larger = u128::MAX;
     loop {
         let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
         let (number, tail) = rest.split_at(digits);
         let end = tail.find(|c: char| !c.is_alphabetic()).unwrap_or(tail.len());
-        let (nanos, "") = leading_nanos(number, unit(&tail[..end])?)? else { return None };
+        let unit = unit(&tail[..end])?;
+        // `1s 2s` is a list that lost its comma rather than three seconds.
+        if unit >= larger {
+            return None;
+        }
+        larger = unit;
+        let (nanos, "") = leading_nanos(number, unit)? else { return None };
         total = total.saturating_add(nanos);
         rest = tail[end..].trim_start_matches(' ');
         if rest.is_empty() {
@@ -166,7 +173,8 @@ mod tests {
     fn everything_else_is_refused() {
         for text in [
             "", " ", "-1", "+1", "1e3", "1e3s", "nan", "NaN", "inf", "infinity", "1.", ".", "1.2.3", "1x", "1s ",
-            " 1s", "1 s", "1s 2", "s", "1h,30m", "0x10", "1_000", "١", "1s\n", "5 m", "1m 1", "\u{0}",
+            " 1s", "1 s", "1s 2", "s", "1h,30m", "0x10", "1_000", "١", "1s\n", "1s 2s", "1h1h", "1m1h", "1ms1s", "5 m",
+            "1m 1", "\u{0}",
         ] {
             assert_eq!(parse_duration(text), None, "{text:?}");
         }

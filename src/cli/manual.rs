@@ -467,10 +467,10 @@ pub const AFTER_OPTIONS: &[Section] = &[
             Part::Text(
                 "The rows end where the attempts or the quota end, and before the retry at which the sum of the means \
                  would pass `--deadline` or reach `--total-timeout`; a line below says so. Without any limit there are \
-                 20 rows. The time that attempts take is not known and counts as none, so a run may end sooner; by \
+                 20 rows, and never more than 200,000. The time that attempts take is not known and counts as none, so a run may end sooner; by \
                  the draw also later. The waits of the rate limiter, of `--stagger` and of servers are not planned, \
                  nor is the quota's end where it has a refill. The mean of `decorrelated` is approximate from where \
-                 the cap bites, and too high there.",
+                 the cap bites.",
             ),
             Part::Text(
                 "`--format json` prints one object: `mode`, `class`, `max_attempts`, `deadline_ms`, `ended_by` \
@@ -524,7 +524,7 @@ pub const AFTER_OPTIONS: &[Section] = &[
                     "A pipe in which every attempt finds all of the standard input of retryx, from its first byte; an \
                      attempt that reads only part of it does no harm. What was read is kept: up to 8 MiB in memory, \
                      beyond that in a temporary file without a name in `$TMPDIR`, else `/tmp`, which is gone when \
-                     retryx is. With `-n 1` there is nothing to keep, and it is as `inherit`.",
+                     retryx is. With `-n 1` there is nothing to keep, and it is as `inherit`; so it is with a terminal.",
                 ),
                 ("`inherit`", "The standard input of retryx, as the attempt before left it. Nothing is checked."),
                 ("`null`", "`/dev/null`."),
@@ -536,8 +536,9 @@ pub const AFTER_OPTIONS: &[Section] = &[
             ),
             Part::Text(
                 "If what was read cannot be kept, for a full disk say, a message says so: the attempt that runs gets all \
-                 of the input, and no retry follows it, with the reason `stdin_consumed`. A command whose kept input \
-                 cannot be read back is killed, so that it does not take a part for the whole.",
+                 of the input, and no retry follows it, with the reason `stdin_consumed`. Where \
+                 the input itself cannot be read to its end (a connection was reset, say), or what was kept cannot be \
+                 read back, the command is killed, so that it does not take a part for the whole.",
             ),
             Part::Text(
                 "With `-n 1` nothing is checked in `auto` either. The kernel may take some milliseconds to end the watch \
@@ -602,8 +603,8 @@ pub const AFTER_OPTIONS: &[Section] = &[
             Part::List(&[
                 (
                     "INT, QUIT",
-                    "From a key (Ctrl-C, Ctrl-\\) the command has it already. From a process it is passed on. Either \
-                     way retryx waits for the command, reports what it did, and makes no further attempt.",
+                    "From a key (Ctrl-C, Ctrl-\\) the command has it already, unless it left retryx's process group, as \
+                     timeout(1) does; then, and from a process, it is passed on. In any case retryx waits for the command, reports what it did, and makes no further attempt.",
                 ),
                 (
                     "TERM, HUP",

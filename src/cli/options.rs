@@ -480,7 +480,7 @@ pub static OPTIONS: [Opt; 52] = [
         choices: &[],
         heading: REPORT,
         help: "Append each step as a line of JSON to a file, or write it to a descriptor",
-        more: "One write a line, so that many runs can share a file",
+        more: "One write a line, so that many runs can share a file. A named pipe must find its reader within two seconds",
     },
     Opt {
         id: Id::LogArguments,

@@ -99,7 +99,7 @@ impl Reader {
         let profile = name.strip_prefix("profile").filter(|rest| rest.starts_with([' ', '\t'])).map(str::trim);
         self.place = match (profile, name) {
             (Some("default"), _) => Place::PrefixedDefault,
-            (Some(name), _) if is_identifier(name) => Place::Profile(name.to_owned()),
+            (Some(name), _) if is_identifier(name) || quoted(name) != name => Place::Profile(quoted(name).to_owned()),
             (None, "default") => Place::Profile("default".to_owned()),
             _ => Place::Ignored,
         };
@@ -161,6 +161,12 @@ impl Reader {
     }
 }
 
+/// A name without the quotes around it, in which the AWS CLI takes any name.
+fn quoted(name: &str) -> &str {
+    let inside = |quote| name.strip_prefix(quote)?.strip_suffix(quote).filter(|name| !name.is_empty());
+    inside('"').or_else(|| inside('\'')).unwrap_or(name)
+}
+
 fn is_identifier(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-/.%@_:+".contains(&byte))
 }
@@ -215,6 +221,15 @@ mod tests {
         let profiles = parse(text).unwrap();
         assert_eq!(profiles["default"].get("max_attempts").map(String::as_str), Some("2"));
         assert_eq!(profiles["default"].get("retry_mode"), None);
+    }
+
+    #[test]
+    fn a_name_in_quotes_may_be_any() {
+        let profiles =
+            parse("[profile \"a b\"]\nmax_attempts=9\n[profile 'c']\n[profile \"]\n[profile d e]\n").unwrap();
+        let mut names: Vec<_> = profiles.keys().collect();
+        names.sort();
+        assert_eq!(names, ["a b", "c"]);
     }
 
     #[test]

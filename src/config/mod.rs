@@ -62,6 +62,8 @@ pub struct Plan {
     pub seed: Option<u64>,
     /// Where events go.
     pub events: Option<EventsTarget>,
+    /// Where that was asked for, as messages name it.
+    pub events_place: String,
     /// Whether they hold the command's arguments.
     pub log_arguments: bool,
     /// What to exit with in place of a failure's own status.
@@ -160,6 +162,7 @@ impl Plan {
             max_attempts: max_attempts.map_or_else(|| "unlimited".to_owned(), |most| most.to_string()),
         };
         Ok(Self {
+            events_place: settings.place(Id::Events).to_owned(),
             mode,
             session,
             supervision,
@@ -238,7 +241,8 @@ fn formula(settings: &Settings, mode: Mode, default: Formula) -> Result<Formula,
         (Formula::Exponential { .. }, Some(factor)) => Ok(Formula::Exponential { factor }),
         (formula, None) => Ok(formula),
         (_, Some(_)) => Err(UsageError(format!(
-            "--factor: the {} mode has no power to put it in; take --mode exponential, standard or google",
+            "{}: the {} mode has no power to put it in; take --mode exponential, standard or google",
+            settings.place(Id::Factor),
             mode.as_str()
         ))),
     }
@@ -270,7 +274,8 @@ fn backoff(settings: &Settings, mode: Mode, defaults: &Defaults) -> Result<Backo
     };
     if rule.floor > rule.cap {
         return Err(UsageError(format!(
-            "--min-delay: {} is above the longest delay, {}; lower it or raise --max-backoff",
+            "{}: {} is above the longest delay, {}; lower it or raise --max-backoff",
+            settings.place(Id::MinDelay),
             human(rule.floor),
             human(rule.cap)
         )));
@@ -300,7 +305,8 @@ fn quota(settings: &Settings, by_default: bool) -> Option<QuotaPlan> {
 fn session_plan(settings: &Settings, mode: Mode) -> Result<SessionPlan, UsageError> {
     if settings.service.is_some() && !mode.is_aws() {
         return Err(UsageError(format!(
-            "--service: AWS documents its services' defaults for the modes standard, adaptive and legacy, not {}; leave it out",
+            "{}: AWS documents its services' defaults for the modes standard, adaptive and legacy, not {}; leave it out",
+            settings.place(Id::Service),
             mode.as_str()
         )));
     }
@@ -317,7 +323,8 @@ fn session_plan(settings: &Settings, mode: Mode) -> Result<SessionPlan, UsageErr
             && stagger >= limit
         {
             return Err(UsageError(format!(
-                "--stagger: a wait of up to {} can pass {name} {} before the first attempt; lower it",
+                "{}: a wait of up to {} can pass {name} {} before the first attempt; lower it",
+                settings.place(Id::Stagger),
                 human(stagger),
                 human(limit)
             )));

@@ -56,7 +56,7 @@ pub(super) struct Settings {
     pub(super) log_arguments: Option<bool>,
     quiet: Option<bool>,
     verbose: u64,
-    ranks: HashMap<Id, Rank>,
+    sources: HashMap<Id, (Rank, String)>,
 }
 
 impl Settings {
@@ -64,7 +64,8 @@ impl Settings {
     pub(super) fn read(given: &[Given]) -> Result<Self, UsageError> {
         let mut settings = Self::default();
         for option in given {
-            let stronger = settings.ranks.insert(option.id, option.rank).is_some_and(|rank| rank < option.rank);
+            let source = (option.rank, option.place.clone());
+            let stronger = settings.sources.insert(option.id, source).is_some_and(|(rank, _)| rank < option.rank);
             if stronger {
                 settings.forget(option.id);
             }
@@ -132,12 +133,17 @@ impl Settings {
 
     /// Whether the user of retryx gave an option, rather than AWS's own settings.
     pub(super) fn by_user(&self, id: Id) -> bool {
-        self.ranks.get(&id).is_some_and(|rank| *rank >= Rank::Variable)
+        self.sources.get(&id).is_some_and(|(rank, _)| *rank >= Rank::Variable)
+    }
+
+    /// Where a setting was given, as messages name it.
+    pub(super) fn place(&self, id: Id) -> &str {
+        self.sources.get(&id).map_or("", |(_, place)| place)
     }
 
     /// How much is said. Of `--quiet` and `--verbose` the stronger source counts.
     pub(super) fn verbosity(&self) -> Result<Verbosity, UsageError> {
-        let rank = |id| self.ranks.get(&id);
+        let rank = |id| self.sources.get(&id).map(|(rank, _)| rank);
         match (self.quiet.unwrap_or(false), self.verbose) {
             (true, 1..) if rank(Id::Quiet) == rank(Id::Verbose) => {
                 Err(UsageError("--quiet and --verbose contradict each other: give one".into()))

@@ -178,8 +178,8 @@ pub(super) fn quota_cost(given: &Given) -> Result<QuotaCost, UsageError> {
     let mut cost = QuotaCost { transient: None, throttling: None };
     for part in text(given).split(',') {
         match part.split_once('=') {
-            Some(("transient", tokens)) => cost.transient = Some(number(tokens)?),
-            Some(("throttling", tokens)) => cost.throttling = Some(number(tokens)?),
+            Some(("transient", tokens)) if cost.transient.is_none() => cost.transient = Some(number(tokens)?),
+            Some(("throttling", tokens)) if cost.throttling.is_none() => cost.throttling = Some(number(tokens)?),
             _ => return Err(problem()),
         }
     }

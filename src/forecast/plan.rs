@@ -14,6 +14,8 @@ use crate::units::{human, millis};
 
 /// Rows where nothing else ends the plan.
 const ROWS: u64 = 20;
+/// Rows where nothing ends the plan for longer than anybody reads.
+const MOST_ROWS: u64 = 200_000;
 /// The longest bar of the chart, in characters.
 const BAR: u128 = 24;
 
@@ -116,8 +118,7 @@ fn rows(plan: &Plan, class: Class) -> (Vec<Row>, End) {
     let mut rows: Vec<Row> = Vec::new();
     let mut total = Totals { drawn: plan.seed.map(|_| Duration::ZERO), ..Totals::default() };
     let mut previous = Spread::none(&session.backoff, class);
-    let ends = |rows| (rows, if retries.is_some() { End::Attempts } else { End::Rows });
-    for i in 0..most {
+    for i in 0..most.min(MOST_ROWS) {
         let spread = Spread::of(&session.backoff, class, i, previous);
         total.least = total.least.saturating_add(spread.least);
         total.mean = total.mean.saturating_add(spread.mean);
@@ -149,7 +150,8 @@ fn rows(plan: &Plan, class: Class) -> (Vec<Row>, End) {
             return (rows, End::Rows);
         }
     }
-    ends(rows)
+    let all = retries.is_some_and(|retries| retries <= MOST_ROWS);
+    (rows, if all { End::Attempts } else { End::Rows })
 }
 
 /// The delays that a seed gives: those of a real run, drawn by its own state machine.
@@ -230,6 +232,9 @@ fn mean_of_held(low: Duration, high: Duration, floor: Duration, cap: Duration) -
     let above = (b - c) * cap.min(b);
     let mean = (below + between + above) / (b - a);
     let mean = Duration::try_from_secs_f64(mean).unwrap_or(Duration::MAX);
+    if mean.as_secs() > u64::from(u32::MAX) {
+        return mean;
+    }
     // Whole microseconds, as delays are.
     Duration::from_micros(u64::try_from(mean.as_nanos().saturating_add(500) / 1000).unwrap_or(u64::MAX))
 }
@@ -237,7 +242,7 @@ fn mean_of_held(low: Duration, high: Duration, floor: Duration, cap: Duration) -
 fn end_in_words(end: &End) -> Option<String> {
     match end {
         End::Attempts => None,
-        End::Rows => Some(format!("{ROWS} retries are shown; no limit ends them")),
+        End::Rows => Some("more retries follow; no limit ends them here".to_owned()),
         End::Quota => Some("ends there: the retry quota is spent".to_owned()),
         End::Deadline(name, limit) => {
             Some(format!("ends there: the mean delays of one more retry would pass {name} {}", human(*limit)))

@@ -1,6 +1,7 @@
 //! A running attempt: signals passed on, stops followed, limits kept, until the last process
 //! that it answers for has ended.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
@@ -12,7 +13,7 @@ use super::streams::Streams;
 use super::unix;
 use crate::clock::{Alarms, Clock, Event, SystemClock};
 use crate::policy::{Outcome, Signal, TimeLimit};
-use crate::report::text::say;
+use crate::report::text::{cause, say};
 use crate::signal::Received;
 
 /// The least time that KILL is given to take effect, where `--kill-after` is shorter.
@@ -63,6 +64,8 @@ pub(super) struct Attempt<'a> {
     stopped_by: Option<Signal>,
     /// A stop signal that reached retryx and waits for the command to stop too.
     stop_asked: Option<Signal>,
+    /// Signals that were taken from the channel and are not acted on yet.
+    waiting: VecDeque<Received>,
     interrupted: Option<Signal>,
     ending: Option<Ending>,
 }
@@ -96,6 +99,7 @@ impl<'a> Attempt<'a> {
             children: Children::Some,
             stopped_by: None,
             stop_asked: None,
+            waiting: VecDeque::new(),
             interrupted: None,
             ending: None,
         }
@@ -108,7 +112,7 @@ impl<'a> Attempt<'a> {
                 Event::Ready => {
                     if let Err(error) = self.streams.work(&ready) {
                         // Cut off, its input would look whole.
-                        say(&format!("--stdin replay: what was kept cannot be read back: {}", error.kind()));
+                        say(&format!("--stdin replay: standard input cannot be read: {}", cause(&error)));
                         self.pass_on(Signal::KILL);
                     }
                 }
@@ -131,7 +135,10 @@ impl<'a> Attempt<'a> {
     }
 
     /// What happens next, and what came of the streams' interests.
-    fn next(&self) -> (Event, Vec<PollFlags>) {
+    fn next(&mut self) -> (Event, Vec<PollFlags>) {
+        if let Some(received) = self.waiting.pop_front() {
+            return (Event::Signal(received), Vec::new());
+        }
         let mut interests = self.streams.interests();
         let event = self.clock.next(self.alarms(), &mut interests);
         let ready = match event {
@@ -156,9 +163,13 @@ impl<'a> Attempt<'a> {
             Signal::CHLD => self.reap(),
             Signal::WINCH => self.streams.resize(),
             Signal::CONT => {
+                // Whoever continues this process means the command too, also where a stop
+                // that was passed on has not been acted on yet.
+                let asked = self.stop_asked.take().is_some();
                 self.reap();
-                if self.stopped_by.is_some() {
-                    self.pass_on(Signal::CONT);
+                if asked || self.stopped_by.is_some() {
+                    // A shell's `fg` reaches no group but retryx's.
+                    self.pass_on_key(Received { signal: Signal::CONT, from_terminal: true });
                 }
             }
             signal @ (Signal::TSTP | Signal::TTIN | Signal::TTOU) => {
@@ -167,7 +178,7 @@ impl<'a> Attempt<'a> {
                 self.reap();
                 if self.stop_asked.is_some() {
                     if self.stopped_by.is_none() && !self.reached_command(received) {
-                        self.pass_on(signal);
+                        self.pass_on_key(received);
                     }
                     self.stop_with_command();
                 }
@@ -177,7 +188,7 @@ impl<'a> Attempt<'a> {
                     self.interrupted.get_or_insert(signal);
                 }
                 if !self.reached_command(received) {
-                    self.pass_on(signal);
+                    self.pass_on_key(received);
                 }
                 if signal == Signal::TERM && self.plan.kill_after_term && self.ending.is_none() {
                     let next = self.clock.elapsed().running.saturating_add(self.plan.kill_after);
@@ -187,18 +198,42 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Whether the command, in the same group, got this signal from the terminal already.
+    /// Whether the command got this signal from the terminal already: it did if it is in the
+    /// same group, which a command may leave (`timeout` does).
     fn reached_command(&self, received: Received) -> bool {
         let by_key = matches!(received.signal, Signal::INT | Signal::QUIT | Signal::TSTP | Signal::TTIN | Signal::TTOU);
-        received.from_terminal && by_key && !self.plan.own_group
+        received.from_terminal && by_key && self.group() == Some(getpgrp())
     }
 
-    /// Signals the command, or its own group. It is not reaped yet, so the number is its
-    /// own; a failure means that it is gone or may not be signalled, and is not ours to mend.
+    /// The command's process group, while it is not reaped.
+    fn group(&self) -> Option<Pid> {
+        let pid = Pid::from_raw(self.pid).filter(|_| self.outcome.is_none())?;
+        getpgid(Some(pid)).ok()
+    }
+
+    /// Signals the command. It is not reaped yet, so the number is its own; a failure means
+    /// that it is gone or may not be signalled, and is not ours to mend.
     fn pass_on(&self, signal: Signal) {
+        if self.plan.own_group {
+            self.pass_on_to_group(signal);
+        } else if self.outcome.is_none() {
+            let _ = unix::kill(self.pid, signal);
+        }
+    }
+
+    /// Gives a key of the terminal to the command, and to its group where it leads one, as
+    /// the terminal would have.
+    fn pass_on_key(&self, received: Received) {
+        if received.from_terminal && self.group().map(Pid::as_raw_pid) == Some(self.pid) {
+            self.pass_on_to_group(received.signal);
+        } else {
+            self.pass_on(received.signal);
+        }
+    }
+
+    fn pass_on_to_group(&self, signal: Signal) {
         if self.outcome.is_none() {
-            let target = if self.plan.own_group { -self.pid } else { self.pid };
-            let _ = unix::kill(target, signal);
+            let _ = unix::kill(-self.pid, signal);
         }
     }
 
@@ -234,6 +269,13 @@ impl<'a> Attempt<'a> {
     /// have noticed. A command that somebody else stops and continues is left to them.
     fn stop_with_command(&mut self) {
         let Some(stopped_by) = self.stopped_by else { return };
+        // Who continued this process in the meantime would find it stopped for good.
+        while let Some(received) = self.clock.arrived() {
+            self.waiting.push_back(received);
+        }
+        if self.waiting.iter().any(|received| received.signal == Signal::CONT) {
+            return;
+        }
         let with = match self.stop_asked.take() {
             Some(signal) => signal,
             None if parent_has_job_control() => stopped_by,
@@ -258,7 +300,7 @@ impl<'a> Attempt<'a> {
         if let [first, ..] = refused.as_slice()
             && refused.len() == living.len()
         {
-            let error = format!("it may not be signalled ({})", first.error.kind());
+            let error = format!("it may not be signalled ({})", cause(&first.error));
             return Some((u32::try_from(first.pid).unwrap_or(0), error));
         }
         if now.running >= give_up {

@@ -2,7 +2,7 @@
 //! known which attempt's counts.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{FileType, Mode, OFlags};
@@ -137,6 +137,11 @@ impl Held {
     /// Bytes written to the spool's file.
     pub(super) fn written(&self) -> u64 {
         self.spool.written()
+    }
+
+    /// What the real stream is called.
+    pub(super) fn name(&self) -> &'static str {
+        if self.target.as_raw_fd() == 2 { "standard error" } else { "standard output" }
     }
 
     /// The real stream.

@@ -25,6 +25,8 @@ pub(super) struct Replay {
     lost: Option<io::Error>,
     /// What was read and could not be kept.
     unkept: Vec<u8>,
+    /// Whether standard input could not be read to its end.
+    unreadable: bool,
     feed: Option<Feed>,
     given: u64,
 }
@@ -41,7 +43,7 @@ struct Feed {
 impl Replay {
     /// Keeps nothing yet.
     pub(super) fn new(spool: Spool) -> Self {
-        Self { spool, ended: false, lost: None, unkept: Vec::new(), feed: None, given: 0 }
+        Self { spool, ended: false, lost: None, unkept: Vec::new(), unreadable: false, feed: None, given: 0 }
     }
 
     /// Begins an attempt; returns its standard input.
@@ -57,6 +59,11 @@ impl Replay {
     /// Ends an attempt: what it did not take stays kept for the next.
     pub(super) fn end(&mut self) {
         self.feed = None;
+    }
+
+    /// Whether standard input could not be read to its end.
+    pub(super) fn is_unreadable(&self) -> bool {
+        self.unreadable
     }
 
     /// Why a further attempt would find less than the first, if so.
@@ -85,8 +92,8 @@ impl Replay {
     }
 
     /// Moves bytes on, after a wait for those interests: `pipe` and `source` are what came
-    /// of them. Fails where what was kept cannot be read back: the command must not take
-    /// that for the end of its input.
+    /// of them. Fails where standard input, or what was kept of it, cannot be read: the
+    /// command must not take that for the end of its input.
     pub(super) fn work(&mut self, pipe: PollFlags, source: PollFlags) -> io::Result<()> {
         let Some(mut feed) = self.feed.take() else { return Ok(()) };
         if pipe.contains(PollFlags::ERR) {
@@ -95,7 +102,7 @@ impl Replay {
         }
         feed.roomy |= pipe.contains(PollFlags::OUT);
         if source.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) {
-            self.take_from_source();
+            self.take_from_source()?;
         }
         if feed.roomy && self.has_more(&feed) && !self.give(&mut feed)? {
             return Ok(());
@@ -107,7 +114,7 @@ impl Replay {
         Ok(())
     }
 
-    fn take_from_source(&mut self) {
+    fn take_from_source(&mut self) -> io::Result<()> {
         let mut buffer = [0; PIPE_SIZE];
         match rustix::io::read(rustix::stdio::stdin(), &mut buffer) {
             Ok(0) => self.ended = true,
@@ -121,9 +128,13 @@ impl Replay {
                 }
             }
             Err(Errno::INTR | Errno::AGAIN) => {}
-            // A terminal that is gone, or a directory: there is nothing more to read.
-            Err(_) => self.ended = true,
+            // The command would have met this error, and a pipe cannot pass it on.
+            Err(error) => {
+                self.unreadable = true;
+                return Err(error.into());
+            }
         }
+        Ok(())
     }
 
     /// Gives the pipe what it takes now; false where nobody reads it any more.

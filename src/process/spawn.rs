@@ -9,6 +9,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use super::inherited::Inherited;
 use super::unix::{self, Launch, LaunchError};
 use crate::policy::{Outcome, StartFailure};
+use crate::report::text::cause;
 
 /// Where a command is looked for when there is no `PATH`, as the C library does it.
 const DEFAULT_PATH: &[u8] = b"/bin:/usr/bin";
@@ -33,6 +34,7 @@ pub struct Command {
     arguments: Vec<CString>,
     environment: Vec<&'static std::ffi::CStr>,
     own_group: bool,
+    shell: bool,
 }
 
 impl Command {
@@ -51,13 +53,13 @@ impl Command {
         } else {
             arguments.first().cloned().into_iter().collect()
         };
-        Self { candidates, searched, arguments, environment, own_group }
+        Self { candidates, searched, arguments, environment, own_group, shell: false }
     }
 
     /// Prepares a string for the shell (see the manual under `--shell`).
     pub fn shell(string: &OsStr, own_group: bool) -> Self {
         let words = ["sh".as_ref(), "-c".as_ref(), STRICT_SHELL.as_ref(), "sh".as_ref(), string];
-        Self::new(&words.map(OsStr::to_owned), own_group)
+        Self { shell: true, ..Self::new(&words.map(OsStr::to_owned), own_group) }
     }
 
     /// Starts the command with these facts in its environment, and with these descriptors
@@ -91,14 +93,12 @@ impl Command {
             _ => StartFailure::CannotRun,
         };
         let mut error = match failure {
+            StartFailure::NotFound if self.shell => "there is no sh in PATH".to_owned(),
             StartFailure::NotFound => "not found".to_owned(),
             _ if errno == libc::ENOENT => {
                 "the interpreter named in its first line, or its loader, was not found".to_owned()
             }
-            _ => {
-                let text = io::Error::from_raw_os_error(errno).to_string();
-                text.split(" (os error").next().unwrap_or(&text).to_lowercase()
-            }
+            _ => cause(&io::Error::from_raw_os_error(errno)),
         };
         let name = self.arguments.first().map_or(&b""[..], |name| name.to_bytes());
         if failure == StartFailure::NotFound && name.iter().any(u8::is_ascii_whitespace) {

@@ -51,7 +51,9 @@ impl Spool {
 
     /// Adds bytes at the end; all or an error, after which nothing more can be added.
     pub(super) fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if self.file.is_none() && self.memory.len() + bytes.len() <= IN_MEMORY {
+        let fits = self.file.is_none() && self.memory.len() + bytes.len() <= IN_MEMORY;
+        // A process that may not have so much memory has a file instead.
+        if fits && self.memory.try_reserve(bytes.len()).is_ok() {
             self.memory.extend_from_slice(bytes);
         } else {
             self.spilled()?.write_all(bytes)?;

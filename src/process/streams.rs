@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags};
-use rustix::fs::FileType;
+use rustix::fs::{FileType, OFlags};
 
 use super::held::Held;
 use super::inherited::Inherited;
@@ -66,7 +66,7 @@ impl Streams {
     /// The streams by what was asked for. What spills is kept in this folder.
     pub(super) fn new(replays: bool, outputs: [Output; 2], folder: &Path, inherited: &Inherited) -> Self {
         let spool = || Spool::new(folder.to_owned());
-        let replay = (replays && inherited.was_open(0)).then(|| Replay::new(spool()));
+        let replay = (replays && inherited.was_open(0) && can_be_kept()).then(|| Replay::new(spool()));
         let targets = [rustix::stdio::stdout(), rustix::stdio::stderr()];
         let mut held = Vec::new();
         let mut ways = [Way::Through; 2];
@@ -155,6 +155,11 @@ impl Streams {
         self.held.iter().for_each(Held::resize);
     }
 
+    /// Whether standard input could not be read to its end.
+    pub(super) fn input_unreadable(&self) -> bool {
+        self.replay.as_ref().is_some_and(Replay::is_unreadable)
+    }
+
     /// Why a further attempt would find other input than the first, if so.
     pub(super) fn input_lost(&self) -> Option<&io::Error> {
         self.replay.as_ref()?.lost()
@@ -169,6 +174,15 @@ impl Streams {
         };
         self.held.iter_mut().enumerate().filter(move |(number, _)| is_wanted(*number)).map(|(_, held)| held)
     }
+}
+
+/// Whether standard input can be kept: it is open for reading and has bytes to read. A
+/// terminal is passed on, since only what has it can wait for its foreground and its keys.
+fn can_be_kept() -> bool {
+    let stdin = rustix::stdio::stdin();
+    let (Ok(stat), Ok(flags)) = (rustix::fs::fstat(stdin), rustix::fs::fcntl_getfl(stdin)) else { return false };
+    let readable = flags & OFlags::RWMODE != OFlags::WRONLY && !flags.contains(OFlags::PATH);
+    readable && FileType::from_raw_mode(stat.st_mode) != FileType::Directory && !rustix::termios::isatty(stdin)
 }
 
 /// Whether standard output and standard error go to the same place.

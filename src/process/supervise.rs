@@ -24,7 +24,7 @@ use super::unix;
 use crate::clock::{Alarms, Clock, Event, SystemClock};
 use crate::driver::{AttemptRunner, Attempted, Conclusion, Facts, Wake};
 use crate::policy::{Obstacle, Outcome, Signal, StartFailure, StopReason};
-use crate::report::text::say;
+use crate::report::text::{cause, say};
 use crate::signal::Received;
 
 /// Runs attempts of one command.
@@ -89,7 +89,7 @@ impl<'a> Supervisor<'a> {
     fn ends(&mut self) -> Result<Ends, Outcome> {
         let mut ends = self.streams.begin().map_err(|error| {
             let errno = error.raw_os_error().unwrap_or_default();
-            let error = format!("no pipe for its streams: {}", error.kind());
+            let error = format!("no pipe for its streams: {}", cause(&error));
             Outcome::NotStarted { failure: StartFailure::Transient, errno, error }
         })?;
         if let Some(null) = self.null.as_ref().and_then(|null| null.try_clone().ok()) {
@@ -117,8 +117,12 @@ impl<'a> Supervisor<'a> {
 
     /// What forbids a retry as far as the standard streams are concerned.
     fn stream_obstacle(&mut self) -> Option<Obstacle> {
+        if self.streams.input_unreadable() {
+            return Some(Obstacle::StdinConsumed);
+        }
         if let Some(error) = self.streams.input_lost() {
-            say(&format!("--stdin replay: standard input cannot be kept: {}", error.kind()));
+            let folder = self.plan.spool_folder.display();
+            say(&format!("--stdin replay: standard input cannot be kept in {folder} (TMPDIR): {}", cause(error)));
             return Some(Obstacle::StdinConsumed);
         }
         if self.stdin.is_lost() {
@@ -196,8 +200,12 @@ impl AttemptRunner for Supervisor<'_> {
         let success = *reason == StopReason::Success;
         for held in self.streams.wanted(success) {
             if let Some(error) = held.lost() {
-                let error = format!("the output could not be kept, and none of it is written: {}", error.kind());
-                return Err(Conclusion::Lost(error));
+                let folder = self.plan.spool_folder.display();
+                let cause = cause(error);
+                return Err(Conclusion::Lost(format!(
+                    "{}: the output could not be kept in {folder} (TMPDIR), and none of it is written: {cause}",
+                    held.name()
+                )));
             }
             emit(held, self.clock)?;
         }
@@ -234,7 +242,7 @@ fn emit(held: &mut Held, clock: &SystemClock) -> Result<(), Conclusion> {
                 Err(Errno::AGAIN | Errno::INTR) => {}
                 Err(Errno::PIPE) => return Err(Conclusion::ReaderGone),
                 Err(error) => {
-                    let error = format!("the output cannot be written: {}", io::Error::from(error).kind());
+                    let error = format!("{} cannot be written: {}", held.name(), cause(&error.into()));
                     return Err(Conclusion::Lost(error));
                 }
             },

@@ -4,8 +4,10 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use rustix::event::{Timespec, poll};
 use serde_json::{Map, Value, json};
 
 use super::text::say;
@@ -22,6 +24,10 @@ const MAX_LINE: usize = 64 * 1024;
 /// The most bytes of one text in an object; the rest is cut and marked.
 const MAX_TEXT: usize = 4 * 1024;
 
+/// How often a named pipe is looked at for a reader, and how long after each look.
+const FIFO_TRIES: u32 = 200;
+const FIFO_PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+
 /// The reporter for programs.
 pub struct Json<'a> {
     plan: &'a Plan,
@@ -35,8 +41,11 @@ impl<'a> Json<'a> {
     pub fn open(plan: &'a Plan, target: &EventsTarget) -> std::io::Result<Self> {
         let (target, name) = match target {
             EventsTarget::File(path) => {
-                use std::os::unix::fs::OpenOptionsExt;
-                let file = File::options().append(true).create(true).mode(0o644).open(path)?;
+                use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
+                let file = match std::fs::metadata(path) {
+                    Ok(metadata) if metadata.file_type().is_fifo() => open_fifo(path)?,
+                    _ => File::options().append(true).create(true).mode(0o644).open(path)?,
+                };
                 (OwnedFd::from(file), path.to_string_lossy().into_owned())
             }
             EventsTarget::Descriptor(number) => {
@@ -86,6 +95,26 @@ impl<'a> Json<'a> {
         }
         event
     }
+}
+
+/// Opens a pipe that has a name. A reader that was started beside this run may need a moment
+/// to open it; who has none after that gets none.
+fn open_fifo(path: &Path) -> std::io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    for _ in 0..FIFO_TRIES {
+        match File::options().write(true).custom_flags(libc::O_NONBLOCK).open(path) {
+            Err(error) if error.raw_os_error() == Some(libc::ENXIO) => {
+                // An empty poll is a wait that a signal ends.
+                let _ = poll(&mut [], Some(&FIFO_PAUSE));
+            }
+            opened => {
+                let file = opened?;
+                rustix::io::ioctl_fionbio(&file, false)?;
+                return Ok(file);
+            }
+        }
+    }
+    Err(std::io::Error::other("nobody reads from this pipe"))
 }
 
 /// Valid UTF-8 of bounded length, whatever came.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::{Event, Reporter, Summary, write_line};
 use crate::config::{Plan, Verbosity};
 use crate::policy::{Class, DelaySource, Formula, Jitter, Obstacle, Outcome, Retry, StopReason, TimeLimit, Verdict};
-use crate::process::Wrote;
+use crate::process::{Source, Wrote};
 use crate::units::human;
 
 /// Writes one line, prefixed `retryx: `, to standard error. Line breaks and other control
@@ -20,6 +20,12 @@ pub fn say(line: &str) {
     text.push('\n');
     // What cannot be told is told to nobody.
     let _ = write_line(rustix::stdio::stderr(), text.as_bytes());
+}
+
+/// The system's words for an error, as a part of a sentence.
+pub fn cause(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_lowercase()
 }
 
 /// What an outcome is called in messages.
@@ -244,6 +250,9 @@ impl<'a> Text<'a> {
             ),
             StopReason::Quota => {
                 format!("giving up after {tries}: {history}; the retry quota is spent")
+            }
+            StopReason::StdinConsumed if self.plan.supervision.stdin == Source::Replay => {
+                format!("giving up after {tries}: {history}; no retry, because not all of standard input is kept")
             }
             StopReason::StdinConsumed => format!(
                 "giving up after {tries}: {history}; no retry, because standard input was read from, or may have been, and cannot be \

@@ -205,3 +205,13 @@ fn help_of_the_subcommands_shows_their_own_options() {
     let explain = lab.bare("explain -h").finish().text();
     assert!(explain.contains("--stderr-text") && !explain.contains("--explain-config"), "{explain}");
 }
+
+#[test]
+fn a_plan_of_any_length_is_bounded() {
+    let lab = Lab::new();
+    for most in ["1000000000", "18446744073709551615"] {
+        let run = lab.bare(&format!("plan -n {most} --format csv")).finish();
+        run.exited(0);
+        assert_eq!(run.text().lines().count(), 200_001);
+    }
+}

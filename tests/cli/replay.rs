@@ -115,3 +115,42 @@ fn a_surrounding_loop_loses_nothing_in_any_other_mode() {
         assert_eq!(lab.shell(&script).finish().text().trim(), "3", "{mode}");
     }
 }
+
+#[test]
+fn input_that_breaks_off_is_never_taken_for_its_end() {
+    let lab = Lab::new();
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair().expect("a pair");
+    // A peer that closes with bytes unread resets the connection.
+    (&theirs).write_all(b"unread").expect("room");
+    (&ours).write_all(b"half\n").expect("room");
+    let run = lab.run("--stdin replay -n 3 --base-delay 0").sh("read a; echo $a > got; cat; echo whole");
+    let run = run.stdin(std::os::fd::OwnedFd::from(theirs.try_clone().expect("a copy"))).start();
+    lab.await_lines("got", 1);
+    drop(theirs);
+    drop(ours);
+    let run = run.finish();
+    run.died_of(rustix::process::Signal::KILL).stopped(1, "stdin_consumed").says(&["cannot be read"]);
+    assert_eq!(run.text(), "");
+}
+
+#[test]
+fn what_cannot_be_kept_is_passed_on_with_its_own_errors() {
+    let lab = Lab::new();
+    for script in [
+        "retryx -q -n 2 --base-delay 0 --stdin replay -- cat < /",
+        "retryx -q -n 2 --base-delay 0 --stdin replay -- cat 0> file",
+    ] {
+        let run = lab.shell(script).finish();
+        run.exited(1).says(&["cat: "]);
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_hold_the_spool_is_named() {
+    let lab = Lab::new();
+    let script = "head -c 20000000 /dev/zero | TMPDIR=/no/such retryx --stdin replay -n 2 -- sh -c 'wc -c; exit 1'";
+    let run = lab.shell(script).finish();
+    run.exited(1).says(&["/no/such (TMPDIR)", "not all of standard input is kept"]);
+    assert_eq!(run.text(), "20000000\n");
+    assert!(!run.stderr.contains("use --stdin replay"), "{}", run.stderr);
+}
