@@ -349,9 +349,11 @@ impl<'a> Attempt<'a> {
         }
         match &self.ending {
             Some(Ending { limit: Some(_), .. }) => {
+                // Without a child there is no descendant, not even one to be reaped. Where
+                // strangers are among the children, the family must be looked for.
                 self.children == Children::None
                     || match self.living() {
-                        Some(living) => living.is_empty(),
+                        Some(living) => living.is_empty() && self.family.is_some_and(Family::has_strangers),
                         None => true,
                     }
             }

@@ -57,6 +57,11 @@ impl Family {
         family
     }
 
+    /// Whether there are children that do not belong to an attempt.
+    pub fn has_strangers(&self) -> bool {
+        !self.strangers.is_empty()
+    }
+
     /// All living descendants but strangers and what descends from those; `None` where
     /// they cannot be seen.
     pub fn members(&self) -> Option<Vec<Member>> {

@@ -167,3 +167,23 @@ fn an_outer_limit_ends_an_inner_retryx_with_all_that_it_runs() {
     let inner = lab.lines("m").len();
     assert!((1..=15).contains(&inner), "{inner}");
 }
+
+/// Perl that takes in orphans (`PR_SET_CHILD_SUBREAPER`), runs retryx, waits for that alone,
+/// and exits 1 if it has any other child then, dead or alive.
+const HEIR: &str = "my $prctl = `uname -m` =~ /^x86_64/ ? 157 : 167; \
+                    syscall($prctl, 36, 1, 0, 0, 0) == 0 or die; \
+                    my $pid = fork; \
+                    exec qw(retryx -q -n 1 --timeout 300ms -- sh -c), $ENV{S} unless $pid; \
+                    waitpid $pid, 0; \
+                    exit 1 if waitpid(-1, 1) != -1;";
+
+#[test]
+fn a_limit_leaves_not_even_the_dead_behind() {
+    let lab = Lab::new();
+    for (way, script) in ESCAPES.iter().take(4) {
+        for _ in 0..3 {
+            let run = lab.program("perl").args(["-e", HEIR]).env("S", script).finish();
+            assert_eq!(run.status.code(), Some(0), "{way}: {}", run.stderr);
+        }
+    }
+}

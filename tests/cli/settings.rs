@@ -171,3 +171,48 @@ fn something_wrong_in_awss_settings_is_said_once_and_stops_only_where_aws_was_as
         .exited(0)
         .says(&["nobody"]);
 }
+
+#[test]
+fn a_hundred_odd_config_files_never_keep_a_command_from_running() {
+    let lab = Lab::new();
+    let good = "[default]\nretry_mode = standard\nmax_attempts = 3\n[profile p]\ns3 =\n  a = b\n";
+    let odd: [&[u8]; 20] = [
+        b"[",
+        b"]",
+        b"=",
+        b"[]\n",
+        b"[profile]\n",
+        b"\0",
+        b"\xff\xfe",
+        b"\xef\xbb\xbf",
+        b"\r\n",
+        b"\r",
+        b" x\n",
+        b"\tx = y\n",
+        b"# c\n",
+        b";",
+        b"[default]\n",
+        b"max_attempts = \xe2\x91\xa2\n",
+        b"max_attempts = 99999999999999999999\n",
+        b"retry_mode =\n",
+        b"[sso-session s]\n",
+        b"[profile \"q r\"]\n",
+    ];
+    let mut files: Vec<Vec<u8>> = (0..good.len()).map(|end| good.as_bytes()[..end].to_vec()).collect();
+    for piece in odd {
+        for at in [0, 10, good.len()] {
+            files.push([&good.as_bytes()[..at], piece, &good.as_bytes()[at..]].concat());
+        }
+    }
+    files.push(b"[default]\n".repeat(50_000));
+    files.push([&b"[default]\nmax_attempts = "[..], &b"9".repeat(900_000)].concat());
+    assert!(files.len() > 100);
+    for file in files {
+        lab.write("config", &file);
+        let run = lab.bare("-- true").env("AWS_CONFIG_FILE", lab.path("config")).finish();
+        let shown = file[..file.len().min(200)].escape_ascii().to_string();
+        assert_eq!(run.status.code(), Some(0), "{shown}: {}", run.stderr);
+        assert!(run.messages().len() <= 1, "{shown}: {}", run.stderr);
+        assert!(run.stderr.len() < 1000, "{shown}: {}", run.stderr);
+    }
+}
