@@ -379,6 +379,30 @@ mod tests {
     }
 
     #[test]
+    fn each_jitter_has_the_mean_and_the_spread_of_its_formula() {
+        // For d = 8 s: an even draw between a and b has the mean (a + b)/2 and the variance
+        // (b - a)²/12.
+        for (jitter, low, high) in [
+            (Jitter::Full, 0.0, 8.0),
+            (Jitter::Equal, 4.0, 8.0),
+            (Jitter::Fraction, 8.0, 9.0),
+            (Jitter::None, 8.0, 8.0),
+        ] {
+            let rule = backoff(DOUBLING, jitter, 1000, 1_000_000);
+            let mut random = ChaCha8Rng::seed_from_u64(6);
+            let count = 20_000u32;
+            let draws: Vec<f64> =
+                (0..count).map(|_| rule.delay(3, Class::Transient, None, &mut random).wait.as_secs_f64()).collect();
+            let mean = draws.iter().sum::<f64>() / f64::from(count);
+            let variance = draws.iter().map(|draw| (draw - mean).powi(2)).sum::<f64>() / f64::from(count);
+            let (right_mean, right_variance) = (f64::midpoint(low, high), (high - low).powi(2) / 12.0);
+            assert!((mean - right_mean).abs() < 0.01 * right_mean, "{jitter}: mean {mean}");
+            assert!((variance - right_variance).abs() <= 0.03 * right_variance + 1e-9, "{jitter}: variance {variance}");
+            assert!(draws.iter().all(|draw| (low..=high).contains(draw)), "{jitter}");
+        }
+    }
+
+    #[test]
     fn decorrelated_stays_between_base_and_three_times_the_one_before() {
         let rule = backoff(Formula::Decorrelated, Jitter::None, 1000, 20_000);
         let mut random = ChaCha8Rng::seed_from_u64(5);

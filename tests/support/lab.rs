@@ -26,7 +26,7 @@ impl Lab {
 
     /// The binary under test.
     pub fn binary() -> &'static Path {
-        Path::new(env!("CARGO_BIN_EXE_retryx"))
+        assert_cmd::cargo::cargo_bin!("retryx")
     }
 
     /// A path in the folder.
