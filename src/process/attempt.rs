@@ -361,7 +361,10 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    fn ended(self, unkillable: Option<(u32, String)>) -> Ended {
+    fn ended(mut self, unkillable: Option<(u32, String)>) -> Ended {
+        // What was taken from the channel and came too late for the command still counts.
+        let late = self.waiting.iter().map(|received| received.signal).find(|signal| signal.ends_the_run());
+        self.interrupted = self.interrupted.or(late);
         let limit = self.ending.and_then(|ending| ending.limit);
         let outcome = match (limit, self.outcome) {
             (Some(limit), _) => Outcome::TimedOut(limit),

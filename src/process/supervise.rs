@@ -117,15 +117,7 @@ impl<'a> Supervisor<'a> {
 
     /// What forbids a retry as far as the standard streams are concerned.
     fn stream_obstacle(&mut self) -> Option<Obstacle> {
-        if self.streams.input_unreadable() {
-            return Some(Obstacle::StdinConsumed);
-        }
-        if let Some(error) = self.streams.input_lost() {
-            let folder = self.plan.spool_folder.display();
-            say(&format!("--stdin replay: standard input cannot be kept in {folder} (TMPDIR): {}", cause(error)));
-            return Some(Obstacle::StdinConsumed);
-        }
-        if self.stdin.is_lost() {
+        if self.streams.input_unreadable() || self.streams.input_lost().is_some() || self.stdin.is_lost() {
             return Some(Obstacle::StdinConsumed);
         }
         (self.inherited.was_open(1) && reader_is_gone()).then_some(Obstacle::ReaderGone)
@@ -159,7 +151,6 @@ impl AttemptRunner for Supervisor<'_> {
             terminal.restore();
         }
         let obstacle = match (ended.unkillable, ended.interrupted) {
-            _ if ended.outcome == Outcome::Exited(0) => None,
             (Some((pid, error)), _) => Some(Obstacle::Unkillable { pid, error }),
             (None, Some(signal)) => Some(Obstacle::Interrupted(signal)),
             (None, None) if self.plan.may_retry => {
@@ -168,6 +159,10 @@ impl AttemptRunner for Supervisor<'_> {
             }
             (None, None) => None,
         };
+        if let (Some(error), true) = (self.streams.input_lost(), ended.outcome != Outcome::Exited(0)) {
+            let folder = self.plan.spool_folder.display();
+            say(&format!("--stdin replay: standard input cannot be kept in {folder} (TMPDIR): {}", cause(error)));
+        }
         let wrote = if obstacle.is_none() && looks { stdout.written_since(self.streams.written()) } else { Wrote::No };
         Attempted { outcome: ended.outcome, obstacle, wrote }
     }
@@ -193,11 +188,11 @@ impl AttemptRunner for Supervisor<'_> {
     }
 
     fn conclude(&mut self, reason: &StopReason) -> Result<(), Conclusion> {
-        if self.cut_off {
-            // What a signal ended is not whole.
+        let success = *reason == StopReason::Success;
+        if self.cut_off && !success {
+            // What a signal ended is not whole, unless the command says that it is.
             return Ok(());
         }
-        let success = *reason == StopReason::Success;
         for held in self.streams.wanted(success) {
             if let Some(error) = held.lost() {
                 let folder = self.plan.spool_folder.display();

@@ -127,3 +127,24 @@ fn patterns_on_streams_are_refused_rather_than_ignored() {
     run.exited(125).says(&["stdout:/x/", "explain"]);
     assert!(!lab.path("ran").exists());
 }
+
+#[test]
+fn a_failure_that_exited_0_is_guarded_as_any_other() {
+    let lab = Lab::new();
+    // Half-eaten input is not given to a second attempt,
+    let script = "seq 1000000 | retryx --retry-on 0 -n 3 --base-delay 0 -- sh -c 'echo x >> m; head -c 10 > /dev/null'";
+    lab.shell(script).finish().exited(1).says(&["standard input", "giving up after 1 attempt"]);
+    assert_eq!(lab.lines("m"), ["x"]);
+    // a file is put back,
+    lab.write("input", "one\ntwo\n");
+    let run = lab.shell("retryx -q --retry-on 0 -n 2 --base-delay 0 -- sh -c 'read a; echo $a' < input").finish();
+    run.exited(1);
+    assert_eq!(run.text(), "one\none\n");
+    // and nothing follows a TERM, whatever the rules say.
+    let run =
+        lab.run("--retry-on 0 -n 3 --base-delay 0").sh("trap 'exit 0' TERM; touch ready; while :; do sleep 0.01; done");
+    let run = run.start();
+    lab.await_file("ready");
+    run.signal(Signal::TERM);
+    run.finish().exited(1).stopped(1, "interrupted");
+}

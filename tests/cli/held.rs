@@ -148,3 +148,18 @@ fn a_terminal_stays_a_terminal_of_the_same_size_and_exact_bytes() {
         .run("stty rows 30 cols 99; retryx --stdout final -- sh -c 'test -t 1 && echo is a tty && stty size <&1'");
     assert!(out.contains("\nis a tty") && out.contains("\n30 99"), "{out}");
 }
+
+#[test]
+fn a_command_that_handles_the_signal_and_succeeds_has_its_output_written() {
+    let lab = Lab::new();
+    for kind in ["final", "success"] {
+        let script = "trap 'echo bye; exit 0' TERM; echo data; touch ready; while :; do sleep 0.01; done";
+        let run = lab.run(&format!("--stdout {kind}")).sh(script).start();
+        lab.await_file("ready");
+        run.signal(Signal::TERM);
+        let run = run.finish();
+        run.exited(0).stopped(1, "success");
+        assert_eq!(run.text(), "data\nbye\n", "{kind}");
+        lab.tool("rm", &["ready"]);
+    }
+}
