@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
-use rustix::process::{Pid, WaitOptions, WaitStatus, getpgid, getpgrp, getppid, getsid, wait};
+use rustix::process::{Pid, WaitOptions, WaitStatus, getppid, wait};
 
 use super::family::{Family, Member};
 use super::plan::SupervisionPlan;
@@ -202,13 +202,12 @@ impl<'a> Attempt<'a> {
     /// same group, which a command may leave (`timeout` does).
     fn reached_command(&self, received: Received) -> bool {
         let by_key = matches!(received.signal, Signal::INT | Signal::QUIT | Signal::TSTP | Signal::TTIN | Signal::TTOU);
-        received.from_terminal && by_key && self.group() == Some(getpgrp())
+        received.from_terminal && by_key && self.group() == unix::group_of(0)
     }
 
     /// The command's process group, while it is not reaped.
-    fn group(&self) -> Option<Pid> {
-        let pid = Pid::from_raw(self.pid).filter(|_| self.outcome.is_none())?;
-        getpgid(Some(pid)).ok()
+    fn group(&self) -> Option<i32> {
+        if self.outcome.is_none() { unix::group_of(self.pid) } else { None }
     }
 
     /// Signals the command. It is not reaped yet, so the number is its own; a failure means
@@ -224,7 +223,7 @@ impl<'a> Attempt<'a> {
     /// Gives a key of the terminal to the command, and to its group where it leads one, as
     /// the terminal would have.
     fn pass_on_key(&self, received: Received) {
-        if received.from_terminal && self.group().map(Pid::as_raw_pid) == Some(self.pid) {
+        if received.from_terminal && self.group() == Some(self.pid) {
             self.pass_on_to_group(received.signal);
         } else {
             self.pass_on(received.signal);
@@ -378,7 +377,7 @@ impl<'a> Attempt<'a> {
 /// Whether the parent is a shell that watches this process for stops: it is in another
 /// group of the same session.
 fn parent_has_job_control() -> bool {
-    let Some(parent) = getppid() else { return false };
-    getpgid(Some(parent)).is_ok_and(|group| group != getpgrp())
-        && getsid(Some(parent)).is_ok_and(|session| getsid(None) == Ok(session))
+    let Some(parent) = getppid().map(Pid::as_raw_pid) else { return false };
+    unix::group_of(parent).is_some_and(|group| unix::group_of(0) != Some(group))
+        && unix::session_of(parent) == unix::session_of(0)
 }

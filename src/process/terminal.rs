@@ -2,8 +2,9 @@
 
 use std::os::fd::BorrowedFd;
 
-use rustix::process::getpgrp;
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+
+use super::unix;
 
 /// The settings of the terminal among the standard descriptors, as an attempt found them.
 pub struct Settings {
@@ -22,7 +23,7 @@ impl Settings {
     /// Puts them back, where this process is in the foreground of that terminal: in the
     /// background it is somebody else's.
     pub fn restore(&self) {
-        if tcgetpgrp(self.terminal) == Ok(getpgrp()) {
+        if unix::foreground_of(self.terminal) == unix::group_of(0) {
             // A terminal that is gone needs no settings.
             let _ = tcsetattr(self.terminal, OptionalActions::Drain, &self.found);
         }

@@ -127,6 +127,28 @@ pub fn kill(pid: i32, signal: Signal) -> io::Result<()> {
     if unsafe { libc::kill(pid, signal.0) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// The group of a process, 0 for this one. The answer is 0 where its leader is outside of
+/// this process's PID namespace, which rustix takes for impossible.
+pub fn group_of(pid: i32) -> Option<i32> {
+    // SAFETY: getpgid takes any number.
+    let group = unsafe { libc::getpgid(pid) };
+    (group >= 0).then_some(group)
+}
+
+/// The session of a process, 0 for this one; 0 as for [`group_of`].
+pub fn session_of(pid: i32) -> Option<i32> {
+    // SAFETY: getsid takes any number.
+    let session = unsafe { libc::getsid(pid) };
+    (session >= 0).then_some(session)
+}
+
+/// The group in the foreground of a terminal; 0 as for [`group_of`].
+pub fn foreground_of(terminal: BorrowedFd<'_>) -> Option<i32> {
+    // SAFETY: tcgetpgrp takes any descriptor.
+    let group = unsafe { libc::tcgetpgrp(terminal.as_raw_fd()) };
+    (group >= 0).then_some(group)
+}
+
 /// Sends a signal to this process, unblocked for the moment: returns once it was acted
 /// on, which for a stop is after the continuation.
 pub fn take(signal: Signal) {
