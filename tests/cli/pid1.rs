@@ -98,3 +98,13 @@ fn a_limit_where_proc_is_another_namespaces_ends_the_command_and_blames_nobody()
         assert!(!run.stderr.contains("survived KILL"), "{}", run.stderr);
     }
 }
+
+#[test]
+fn a_session_whose_leader_is_outside_of_the_namespace_is_no_fault() {
+    let lab = Lab::new();
+    let Some(way) = namespace(&lab) else { skip!("no PID namespace can be made here") };
+    // The command stops itself, and somebody continues it: retryx asks for its parent's session.
+    let stops = "(until grep -q '^State:.T' /proc/$$/status; do :; done; kill -CONT $$) & kill -STOP $$; exit 7";
+    let inner = format!("retryx -n 1 -- sh -c '{}'; exit $?", stops.replace('\'', "'\\''"));
+    lab.program("unshare").args(way).args(["sh", "-c", &inner]).finish().exited(7);
+}
