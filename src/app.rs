@@ -88,6 +88,7 @@ fn run_command(
     });
     let mut reporter = (Text::new(&plan), events.transpose()?);
     say_unless(plan.verbosity == Verbosity::Quiet, warnings);
+    plan.notes.iter().filter(|(from, _)| plan.verbosity >= *from).for_each(|(_, note)| say(note));
     note_outer_run(&plan);
     let signals = Signals::open(inherited).context("cannot read signals")?;
     let clock = SystemClock::start(signals);

@@ -5,7 +5,9 @@ use std::time::Duration;
 use crate::clock::Clock;
 use crate::config::Plan;
 use crate::exit::{ExitStatus, OWN_FAILURE};
-use crate::policy::{Class, Decision, Evidence, Judged, Obstacle, Outcome, Session, Signal, StopReason};
+use crate::policy::{
+    Class, Decision, Evidence, Judged, Obstacle, Outcome, ServerDelay, Session, Sightings, Signal, StopReason,
+};
 use crate::process::Wrote;
 use crate::report::{Event, Reporter, Summary};
 
@@ -21,7 +23,7 @@ pub struct Facts {
 }
 
 /// One attempt, done.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Attempted {
     /// How it ended.
     pub outcome: Outcome,
@@ -29,6 +31,15 @@ pub struct Attempted {
     pub obstacle: Option<Obstacle>,
     /// Whether it wrote to a standard output that is no terminal.
     pub wrote: Wrote,
+    /// What was found in what it wrote.
+    pub sightings: Sightings,
+}
+
+impl Attempted {
+    /// An attempt of which nothing else is to be told.
+    pub fn with(outcome: Outcome) -> Self {
+        Self { outcome, obstacle: None, wrote: Wrote::No, sightings: Sightings::default() }
+    }
 }
 
 /// What ended a wait between attempts.
@@ -98,7 +109,8 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
             let (class, done, elapsed) = self.attempt(last);
             let status = ExitStatus::of(&done.outcome, class);
             last = Some((status.shell_code(), class));
-            let judged = Judged { outcome: &done.outcome, class, server: None };
+            let server = self.plan.asked_delay(&done.sightings).and_then(Result::ok).map(ServerDelay::Output);
+            let judged = Judged { outcome: &done.outcome, class, server };
             match self.session.decide(judged, done.obstacle, elapsed) {
                 Decision::Stop(reason) => return self.stop(reason, status),
                 Decision::StopAfter(delay, reason) => {
@@ -135,13 +147,15 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
         let remaining = self.plan.session.limits.remaining(started);
         let done = self.runner.attempt(&Facts { attempt, last, remaining });
         let elapsed = self.clock.elapsed().boot;
-        let verdict = self.plan.classifier.classify(&Evidence::of(&done.outcome));
+        let evidence = Evidence { sightings: &done.sightings, ..Evidence::of(&done.outcome) };
+        let verdict = self.plan.classifier.classify(&evidence);
         self.reporter.report(&Event::AttemptFinished {
             attempt,
             outcome: &done.outcome,
             obstacle: done.obstacle.as_ref(),
             verdict: &verdict,
             duration: elapsed.saturating_sub(started),
+            no_delay: self.plan.asked_delay(&done.sightings).and_then(Result::err),
         });
         (verdict.class, done, elapsed)
     }
@@ -257,7 +271,7 @@ mod tests {
             self.facts.push(facts.clone());
             self.clock.pass(self.attempt_takes);
             let outcome = self.script.pop_front().unwrap_or(Outcome::Exited(1));
-            Attempted { outcome, obstacle: None, wrote: Wrote::No }
+            Attempted::with(outcome)
         }
 
         fn wait(&mut self, delay: Duration) -> Wake {

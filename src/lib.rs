@@ -16,6 +16,7 @@
 //! | [`driver`] | the loop in which attempts and waits meet | through the doors only |
 //! | [`clock`] | the only door to time: now and interruptible waits | time |
 //! | [`process`] | starting, supervising and ending commands; standard streams | processes, signals |
+//! | [`programs`] | presets: what is known of the programs people run, as data | none |
 //! | [`report`] | events, messages, JSON Lines | standard error, the events file |
 //! | [`forecast`] | `plan` and `explain`: what would be done | none: text in, text out |
 //! | [`exit`] | the exit statuses | none |
@@ -33,6 +34,7 @@ pub mod exit;
 pub mod forecast;
 pub mod policy;
 pub mod process;
+pub mod programs;
 pub mod report;
 pub mod signal;
 pub mod units;

@@ -21,6 +21,11 @@ pub enum Id {
     FailOn,
     SucceedOn,
     Retry429,
+    Preset,
+    Watch,
+    RetryAfterMatch,
+    MaxRetryAfter,
+    SoleRetrier,
     QuotaCapacity,
     QuotaCost,
     QuotaRefill,
@@ -28,6 +33,7 @@ pub enum Id {
     LongPoll,
     Deadline,
     Timeout,
+    IdleTimeout,
     TotalTimeout,
     KillAfter,
     KillSignal,
@@ -127,7 +133,7 @@ const COMMAND: &str = "Command";
 const REPORT: &str = "Report";
 
 /// Every option, in the order of the help.
-pub static OPTIONS: [Opt; 52] = [
+pub static OPTIONS: [Opt; 58] = [
     Opt {
         id: Id::Mode,
         long: "mode",
@@ -262,7 +268,7 @@ pub static OPTIONS: [Opt; 52] = [
         choices: &[],
         heading: CLASSES,
         help: "Failures to retry; given, the list is the whole list",
-        more: "Conditions, separated by commas: 7, 100-110, signal:KILL, timeout, http:503, http:5xx, error:CODE, any, default, and both of A and B. What no condition names is permanent, except an attempt that a time limit ended; 'default' stands for what is retried anyway. Success is touched only by a condition that names 0",
+        more: "Conditions, separated by commas: 7, 100-110, signal:KILL, timeout, http:503, http:5xx, error:CODE, stdout:/RE/, stderr:/RE/i, output:/RE/ (a line that matches; reads the stream), any, default, and both of A and B. What no condition names is permanent, except an attempt that a time limit ended; 'default' stands for what is retried anyway. Success is touched only by a condition that names 0",
     },
     Opt {
         id: Id::ThrottleOn,
@@ -303,6 +309,57 @@ pub static OPTIONS: [Opt; 52] = [
         heading: CLASSES,
         help: "Retry HTTP status 429 in google mode too",
         more: "Google's guide leaves it open",
+    },
+    Opt {
+        id: Id::Preset,
+        long: "preset",
+        short: None,
+        value: Some("NAME"),
+        choices: &[],
+        heading: CLASSES,
+        help: "What is known of the program's failures: auto, none, or a program's name [default: auto]",
+        more: "auto goes by the command's base name; it knows curl, wget, aws, git, ssh, rsync, apt-get, psql, pip, npm, \
+               cargo and docker, and never reads a stream that is a terminal. A name also does that",
+    },
+    Opt {
+        id: Id::Watch,
+        long: "watch",
+        short: None,
+        value: None,
+        choices: &[],
+        heading: CLASSES,
+        help: "Let --preset auto read the program's messages on a terminal too",
+        more: "The program still finds a terminal of the same size",
+    },
+    Opt {
+        id: Id::RetryAfterMatch,
+        long: "retry-after-match",
+        short: None,
+        value: Some("PATTERN"),
+        choices: &[],
+        heading: CLASSES,
+        help: "Wait as long as the output asks for, as in 'stderr:/retry in (\\d+)s/'",
+        more: "What the group captures is a duration: seconds, or with a unit. The last line that matches counts. It never makes a failure retryable, and the delay of the formula is its least",
+    },
+    Opt {
+        id: Id::MaxRetryAfter,
+        long: "max-retry-after",
+        short: None,
+        value: Some("DURATION"),
+        choices: &[],
+        heading: CLASSES,
+        help: "The longest wait that a server or the output may ask for [default: the longest delay, at least 60s]",
+        more: "Asked for more, retryx stops and says when to come back",
+    },
+    Opt {
+        id: Id::SoleRetrier,
+        long: "sole-retrier",
+        short: None,
+        value: None,
+        choices: &[],
+        heading: CLASSES,
+        help: "Switch the program's own retries off, so that they do not multiply",
+        more: "As the preset knows: a variable, or options put before the program's own; --verbose says which",
     },
     Opt {
         id: Id::QuotaCapacity,
@@ -375,6 +432,16 @@ pub static OPTIONS: [Opt; 52] = [
         help: "End an attempt that takes longer; it is retried",
         more: "All its processes get the --kill-signal, and KILL if they are still there after --kill-after, also \
                those that left its process group or session",
+    },
+    Opt {
+        id: Id::IdleTimeout,
+        long: "idle-timeout",
+        short: None,
+        value: Some("DURATION"),
+        choices: &[],
+        heading: LIMITS,
+        help: "End an attempt that writes nothing for so long; it is retried",
+        more: "To standard output or standard error, which are read for that. Otherwise as --timeout",
     },
     Opt {
         id: Id::TotalTimeout,

@@ -16,10 +16,13 @@ use std::time::Duration;
 
 use crate::cli::options::Id;
 use crate::cli::{Given, UsageError};
-use crate::policy::matcher::Term;
-use crate::policy::{Backoff, Classifier, Formula, Jitter, Limits, Mode, QuotaPlan, SessionPlan, Signal};
+use crate::policy::matcher::{Pattern, Term};
+use crate::policy::{
+    Backoff, Classifier, Formula, Jitter, Limits, Lookout, Mode, Preset, QuotaPlan, SessionPlan, Sightings, Signal,
+};
 use crate::process::{Output, Source, SupervisionPlan};
-use crate::units::human;
+use crate::programs::{Program, SoleRetrier};
+use crate::units::{human, parse_duration};
 
 pub use explain::explain;
 use settings::Settings;
@@ -68,6 +71,10 @@ pub struct Plan {
     pub log_arguments: bool,
     /// What to exit with in place of a failure's own status.
     pub exit_code_on_failure: Option<u8>,
+    /// Captures how long the output asks to be left alone.
+    pub retry_after: Option<Pattern>,
+    /// What is to be said of the plan itself, and from which verbosity on.
+    pub notes: Vec<(Verbosity, String)>,
     /// How much is said.
     pub verbosity: Verbosity,
 }
@@ -133,10 +140,9 @@ fn defaults(mode: Mode, service: Option<Service>) -> Defaults {
 impl Plan {
     /// Resolves what was given, weakest first. `run_id` is the run's name in events and for
     /// the command.
-    pub fn resolve(given: &[Given], command: Vec<OsString>, run_id: String) -> Result<Self, UsageError> {
+    pub fn resolve(given: &[Given], mut command: Vec<OsString>, run_id: String) -> Result<Self, UsageError> {
         let settings = Settings::read(given)?;
         let mode = settings.mode.unwrap_or(Mode::Standard);
-        let session = session_plan(&settings, mode)?;
         let shell = settings.shell.unwrap_or(false);
         if shell && command.len() > 1 {
             return Err(UsageError(format!(
@@ -144,15 +150,33 @@ impl Plan {
                 command.len()
             )));
         }
+        let program = program(&settings, &command)?;
+        let session = session_plan(&settings, mode, program.as_ref(), &command)?;
+        let (environment, notes) = notes_and_own_retries(&settings, program.as_ref(), &mut command);
         let max_attempts = session.limits.max_attempts;
+        let events_place = settings.place(Id::Events).to_owned();
+        let verbosity = settings.verbosity()?;
+        let classifier = Classifier {
+            succeed: settings.succeed_on,
+            fail: settings.fail_on,
+            throttle: settings.throttle_on,
+            retry: settings.retry_on,
+            preset: program.map(|program| program.preset),
+            mode,
+            retry_429: settings.retry_429.unwrap_or(false),
+        };
+        let named = settings.preset.as_ref().is_some_and(|name| name != AUTO);
         let supervision = SupervisionPlan {
             command,
+            environment,
             shell,
             own_group: settings.own_group.unwrap_or(false),
             stdin: settings.stdin.unwrap_or(Source::Auto),
             outputs: [settings.stdout, settings.stderr].map(|output| output.unwrap_or(Output::Each)),
+            lookout: lookout(&classifier, settings.retry_after.as_ref(), named || settings.watch.unwrap_or(false)),
             spool_folder: PathBuf::new(),
             timeout: settings.timeout,
+            idle_timeout: settings.idle_timeout,
             total_timeout: settings.total_timeout,
             kill_signal: settings.kill_signal.unwrap_or(Signal::TERM),
             kill_after: settings.kill_after.unwrap_or(KILL_AFTER),
@@ -162,28 +186,22 @@ impl Plan {
             max_attempts: max_attempts.map_or_else(|| "unlimited".to_owned(), |most| most.to_string()),
         };
         Ok(Self {
-            events_place: settings.place(Id::Events).to_owned(),
+            events_place,
             mode,
             session,
             supervision,
             seed: settings.seed,
-            verbosity: settings.verbosity()?,
+            verbosity,
             log_arguments: settings.log_arguments.unwrap_or(false),
             exit_code_on_failure: settings.exit_code_on_failure,
-            classifier: Classifier {
-                succeed: settings.succeed_on,
-                fail: settings.fail_on,
-                throttle: settings.throttle_on,
-                retry: settings.retry_on,
-                mode,
-                retry_429: settings.retry_429.unwrap_or(false),
-            },
+            classifier,
             events: settings.events,
+            retry_after: settings.retry_after,
+            notes,
         })
     }
 
-    /// Refuses what a run of a command cannot do: rules that would need its output watched,
-    /// and lists that could never match.
+    /// Refuses lists that could never match a command.
     pub fn check_for_a_run(&self) -> Result<(), UsageError> {
         let rules = &self.classifier;
         for (option, terms) in [
@@ -192,21 +210,23 @@ impl Plan {
             ("--throttle-on", &rules.throttle),
             ("--retry-on", &rules.retry),
         ] {
-            if let Some(term) = terms.iter().find(|term| term.watches()) {
+            if !terms.is_empty() && terms.iter().all(|term| !term.may_speak_of_a_command(rules.preset.as_ref())) {
                 return Err(UsageError(format!(
-                    "{option}: '{term}' looks at what the command writes, which this version does only in retryx \
-                     explain; match exit codes and signals instead"
-                )));
-            }
-            if !terms.is_empty() && terms.iter().all(Term::is_about_answers) {
-                return Err(UsageError(format!(
-                    "{option}: '{}' speaks of a server's answers only and never of a command; match exit codes and \
-                     signals, or add 'default'",
-                    terms[0]
+                    "{option}: '{}' speaks of a server's answers only, and nothing is known of how {} tells of them; \
+                     match exit codes, signals and output, or add 'default'",
+                    terms[0],
+                    self.program()
                 )));
             }
         }
         Ok(())
+    }
+
+    /// How long the output of an attempt asks to be left alone; what was captured where that
+    /// is no duration.
+    pub fn asked_delay<'a>(&self, sightings: &'a Sightings) -> Option<Result<Duration, &'a str>> {
+        let captured = sightings.captured(self.retry_after.as_ref()?)?;
+        Some(parse_duration(captured.trim()).ok_or(captured))
     }
 
     /// The program as messages name it.
@@ -215,6 +235,60 @@ impl Plan {
         let name = String::from_utf8_lossy(word);
         if name.is_empty() || name.contains(char::is_whitespace) { format!("'{name}'") } else { name.into_owned() }
     }
+}
+
+/// What `--preset` says where it goes by the command's name.
+const AUTO: &str = "auto";
+
+/// What is known of the program: by the preset that was named, or by its base name.
+fn program(settings: &Settings, command: &[OsString]) -> Result<Option<Program>, UsageError> {
+    match settings.preset.as_deref() {
+        Some("none") => Ok(None),
+        // A string for the shell names no program.
+        None | Some(AUTO) if settings.shell.unwrap_or(false) => Ok(None),
+        None | Some(AUTO) => Program::of(command).map_err(UsageError),
+        Some(name) => Program::named(name).map_err(UsageError),
+    }
+}
+
+/// The variables that switch the program's own retries off, where that is asked for, and
+/// what is to be said. Arguments for it are put into the command.
+fn notes_and_own_retries(
+    settings: &Settings,
+    program: Option<&Program>,
+    command: &mut Vec<OsString>,
+) -> (Vec<(OsString, OsString)>, Vec<(Verbosity, String)>) {
+    let mut notes = Vec::new();
+    if let Some(program) = program {
+        notes.push((Verbosity::Verbose, format!("failures are judged by the preset {}", program.preset.name)));
+    }
+    if !settings.sole_retrier.unwrap_or(false) {
+        return (Vec::new(), notes);
+    }
+    let place = settings.place(Id::SoleRetrier);
+    let own = program.map(|program| &program.sole_retrier).filter(|own| **own != SoleRetrier::default());
+    let Some(own) = own else {
+        notes.push((Verbosity::Normal, format!("{place}: nothing is known of retries of the program's own")));
+        return (Vec::new(), notes);
+    };
+    let set: Vec<_> = own.environment.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let told = [set, own.arguments.clone()].concat().join(" ");
+    notes.push((Verbosity::Verbose, format!("{place}: the program's own retries are switched off by {told}")));
+    let after_program = usize::from(!command.is_empty());
+    command.splice(after_program..after_program, own.arguments.iter().map(OsString::from));
+    (own.environment.iter().map(|(name, value)| (name.into(), value.into())).collect(), notes)
+}
+
+/// What is looked for in what the command writes. The user's own patterns are looked for
+/// on terminals too, those of a preset where that is asked for.
+fn lookout(classifier: &Classifier, retry_after: Option<&Pattern>, preset_on_terminals: bool) -> Lookout {
+    let mut lookout = Lookout::default();
+    let Classifier { succeed, fail, throttle, retry, preset, .. } = classifier;
+    let own = [succeed, fail, throttle, retry].into_iter().flatten().flat_map(Term::watched);
+    own.chain(retry_after).for_each(|pattern| lookout.add(pattern, true));
+    let known = preset.iter().flat_map(Preset::watched);
+    known.for_each(|pattern| lookout.add(pattern, preset_on_terminals));
+    lookout
 }
 
 /// Whether a command is the AWS CLI, whose own settings AWS's variables are.
@@ -302,7 +376,12 @@ fn quota(settings: &Settings, by_default: bool) -> Option<QuotaPlan> {
     })
 }
 
-fn session_plan(settings: &Settings, mode: Mode) -> Result<SessionPlan, UsageError> {
+fn session_plan(
+    settings: &Settings,
+    mode: Mode,
+    program: Option<&Program>,
+    command: &[OsString],
+) -> Result<SessionPlan, UsageError> {
     if settings.service.is_some() && !mode.is_aws() {
         return Err(UsageError(format!(
             "{}: AWS documents its services' defaults for the modes standard, adaptive and legacy, not {}; leave it out",
@@ -310,7 +389,10 @@ fn session_plan(settings: &Settings, mode: Mode) -> Result<SessionPlan, UsageErr
             mode.as_str()
         )));
     }
-    let defaults = defaults(mode, settings.service);
+    let asks_dynamodb = mode.is_aws() && program.is_some_and(|program| program.asks_dynamodb(command));
+    let service = settings.service.or(asks_dynamodb.then_some(Service::DynamoDb));
+    let defaults = defaults(mode, service);
+    let polls_long = program.is_some_and(|program| program.polls_long(command));
     let backoff = backoff(settings, mode, &defaults)?;
     let limits = Limits {
         max_attempts: settings.max_attempts.map_or(defaults.attempts, |most| most.0),
@@ -334,10 +416,10 @@ fn session_plan(settings: &Settings, mode: Mode) -> Result<SessionPlan, UsageErr
     Ok(SessionPlan {
         quota: quota(settings, defaults.quota),
         limiter: mode == Mode::Adaptive,
-        long_poll: settings.long_poll.unwrap_or(false),
+        long_poll: settings.long_poll.unwrap_or(polls_long),
         backoff,
         limits,
-        max_retry_after,
+        max_retry_after: settings.max_retry_after.unwrap_or(max_retry_after),
         stagger,
     })
 }

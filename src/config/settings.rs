@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use super::env::{self, Environment};
 use super::values::{
-    self, MaxAttempts, QuotaCost, code, delays, duration, events, factor, flag, limit, max_attempts, one_of,
-    quota_capacity, quota_cost, rate, seed, signal, terms,
+    self, MaxAttempts, QuotaCost, code, delay_pattern, delays, duration, events, factor, flag, limit, max_attempts,
+    one_of, preset, quota_capacity, quota_cost, rate, seed, signal, terms,
 };
 use super::{EventsTarget, Service, Verbosity, aws, is_aws_cli};
 use crate::cli::options::Id;
 use crate::cli::{Given, Rank, UsageError};
-use crate::policy::matcher::Term;
+use crate::policy::matcher::{Pattern, Term};
 use crate::policy::{Jitter, Mode, Signal};
 use crate::process::{Output, Source};
 
@@ -36,6 +36,11 @@ pub(super) struct Settings {
     pub(super) fail_on: Vec<Term>,
     pub(super) succeed_on: Vec<Term>,
     pub(super) retry_429: Option<bool>,
+    pub(super) preset: Option<String>,
+    pub(super) watch: Option<bool>,
+    pub(super) retry_after: Option<Pattern>,
+    pub(super) max_retry_after: Option<Duration>,
+    pub(super) sole_retrier: Option<bool>,
     pub(super) quota_capacity: Option<u32>,
     pub(super) quota_cost: Option<QuotaCost>,
     pub(super) quota_refill: Option<u64>,
@@ -43,6 +48,7 @@ pub(super) struct Settings {
     pub(super) long_poll: Option<bool>,
     pub(super) deadline: Option<Duration>,
     pub(super) timeout: Option<Duration>,
+    pub(super) idle_timeout: Option<Duration>,
     pub(super) total_timeout: Option<Duration>,
     pub(super) kill_after: Option<Duration>,
     pub(super) kill_signal: Option<Signal>,
@@ -105,6 +111,11 @@ impl Settings {
             Id::FailOn => self.fail_on.extend(terms(option)?),
             Id::SucceedOn => self.succeed_on.extend(terms(option)?),
             Id::Retry429 => self.retry_429 = Some(flag(option)?),
+            Id::Preset => self.preset = Some(preset(option)?),
+            Id::Watch => self.watch = Some(flag(option)?),
+            Id::RetryAfterMatch => self.retry_after = Some(delay_pattern(option)?),
+            Id::MaxRetryAfter => self.max_retry_after = Some(duration(option)?),
+            Id::SoleRetrier => self.sole_retrier = Some(flag(option)?),
             Id::QuotaCapacity => self.quota_capacity = Some(quota_capacity(option)?),
             Id::QuotaCost => self.quota_cost = Some(quota_cost(option)?),
             Id::QuotaRefill => self.quota_refill = Some(rate(option)?),
@@ -112,6 +123,7 @@ impl Settings {
             Id::LongPoll => self.long_poll = Some(flag(option)?),
             Id::Deadline => self.deadline = Some(limit(option)?),
             Id::Timeout => self.timeout = Some(limit(option)?),
+            Id::IdleTimeout => self.idle_timeout = Some(limit(option)?),
             Id::TotalTimeout => self.total_timeout = Some(limit(option)?),
             Id::KillAfter => self.kill_after = Some(duration(option)?),
             Id::KillSignal => self.kill_signal = Some(signal(option)?),

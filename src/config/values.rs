@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use super::EventsTarget;
 use crate::cli::{Given, UsageError};
-use crate::policy::matcher::{self, Term};
+use crate::policy::matcher::{self, Pattern, Stream, Term};
 use crate::policy::{NANO, Signal};
 use crate::process::{Output, Source};
+use crate::programs::Program;
 use crate::units::{DURATION_FORMS, parse_duration};
 
 /// An error that names the place, the value and what would be valid.
@@ -138,6 +139,29 @@ pub(super) fn verbosity(given: &Given) -> Result<u64, UsageError> {
     }
     let level = whole(text(given)).filter(|level| *level <= 2);
     level.ok_or_else(|| wrong(given, "is not a level; valid are 0, 1 and 2"))
+}
+
+/// The name of a preset, `auto` or `none`.
+pub(super) fn preset(given: &Given) -> Result<String, UsageError> {
+    let name = text(given);
+    if ["auto", "none"].contains(&name) || Program::names().any(|known| known == name) {
+        return Ok(name.to_owned());
+    }
+    let names: Vec<_> = Program::names().collect();
+    Err(wrong(given, &format!("is no preset; valid are auto, none, {}", names.join(", "))))
+}
+
+/// A pattern whose one group captures a delay.
+pub(super) fn delay_pattern(given: &Given) -> Result<Pattern, UsageError> {
+    const FORM: &str = "valid is a pattern with one group, as in stderr:/retry in (\\d+)s/";
+    match Pattern::parse(text(given)) {
+        Ok(pattern) if pattern.stream() == Stream::Body => {
+            Err(wrong(given, &format!("speaks of an answer's body, and a command has none; {FORM}")))
+        }
+        Ok(pattern) if pattern.groups() == 1 => Ok(pattern),
+        Ok(pattern) => Err(wrong(given, &format!("has {} groups; {FORM}", pattern.groups()))),
+        Err(error) => Err(UsageError(format!("{}: {error}; {FORM}", given.place))),
+    }
 }
 
 /// A schedule: durations, separated by commas.

@@ -1,8 +1,7 @@
 //! `retryx explain`: the class of an outcome, and the rule that decided.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
 use std::time::Duration;
 
 use serde_json::json;
@@ -10,7 +9,7 @@ use serde_json::json;
 use crate::cli::options::Id;
 use crate::cli::{Given, UsageError};
 use crate::config::Plan;
-use crate::policy::response::{Response, aws_cli_error};
+use crate::policy::response::Response;
 use crate::policy::{Evidence, Outcome, Signal, TimeLimit, Verdict};
 
 /// What is to be explained.
@@ -39,7 +38,8 @@ pub fn show(given: &[Given], command: Vec<OsString>) -> Result<String, UsageErro
                 .into(),
         ));
     };
-    let plan = Plan::resolve(given, command, String::new())?;
+    let program = asked.program.iter().cloned().collect();
+    let plan = Plan::resolve(given, program, String::new())?;
     let verdict = judge(&asked, outcome, &plan);
     if asked.json {
         let answer = json!({ "class": verdict.class.as_str(), "rule": verdict.rule });
@@ -49,18 +49,15 @@ pub fn show(given: &[Given], command: Vec<OsString>) -> Result<String, UsageErro
 }
 
 fn judge(asked: &Asked, outcome: &Outcome, plan: &Plan) -> Verdict {
-    let is_aws_cli = asked.program.as_ref().is_some_and(|name| Path::new(name).file_name() == Some(OsStr::new("aws")));
-    let stderr = asked.stderr.to_string_lossy();
     let error_code = match outcome {
         Outcome::Responded(_) => asked.response.error_code(),
-        _ if is_aws_cli => aws_cli_error(&stderr).map(str::to_owned),
         _ => None,
     };
+    let sightings = plan.supervision.lookout.sightings(asked.stdout.as_bytes(), asked.stderr.as_bytes());
     plan.classifier.classify(&Evidence {
         error_code: error_code.as_deref(),
         allowance_used_up: asked.response.allowance_is_used_up(),
-        stdout: asked.stdout.as_bytes(),
-        stderr: asked.stderr.as_bytes(),
+        sightings: &sightings,
         body: &asked.response.body,
         ..Evidence::of(outcome)
     })

@@ -156,6 +156,8 @@ pub enum DelaySource {
     Backoff,
     /// A header of the answer.
     Server,
+    /// A line of the command's output.
+    Output,
     /// The rate limiter, which had no token yet when the formula's delay was over.
     Limiter,
 }
@@ -166,6 +168,7 @@ impl DelaySource {
         match self {
             Self::Backoff => "backoff",
             Self::Server => "server",
+            Self::Output => "output",
             Self::Limiter => "limiter",
         }
     }

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 
 use super::matcher::Term;
+use super::preset::Preset;
+use super::watch::Sightings;
 use super::{Mode, Outcome, Signal, StartFailure};
 
 /// What an outcome means for the next attempt.
@@ -44,6 +46,12 @@ pub struct Verdict {
     pub class: Class,
     /// The rule that decided, `default:exit` or `--retry-on 75` for example.
     pub rule: Cow<'static, str>,
+    /// What a user could do so that more is known, or less is needed.
+    pub advice: Option<Cow<'static, str>>,
+    /// The status of an answer that the program told of.
+    pub http_status: Option<u16>,
+    /// The error code of a service that the program told of.
+    pub error_code: Option<String>,
 }
 
 /// All that is known of an attempt's end.
@@ -51,14 +59,14 @@ pub struct Verdict {
 pub struct Evidence<'a> {
     /// How it ended.
     pub outcome: &'a Outcome,
+    /// The status of an answer that a command told of.
+    pub told_status: Option<u16>,
     /// The service's error code, where it gave one.
     pub error_code: Option<&'a str>,
     /// Whether the service says that the caller's allowance is used up.
     pub allowance_used_up: bool,
-    /// What is known of standard output.
-    pub stdout: &'a [u8],
-    /// What is known of standard error.
-    pub stderr: &'a [u8],
+    /// What was found in what the command wrote.
+    pub sightings: &'a Sightings,
     /// What is known of the body of a response.
     pub body: &'a [u8],
 }
@@ -66,7 +74,22 @@ pub struct Evidence<'a> {
 impl<'a> Evidence<'a> {
     /// Nothing known but the outcome.
     pub fn of(outcome: &'a Outcome) -> Self {
-        Self { outcome, error_code: None, allowance_used_up: false, stdout: b"", stderr: b"", body: b"" }
+        Self {
+            outcome,
+            told_status: None,
+            error_code: None,
+            allowance_used_up: false,
+            sightings: Sightings::NONE,
+            body: b"",
+        }
+    }
+
+    /// The status of the answer, whoever told of it.
+    pub(super) fn status(&self) -> Option<u16> {
+        match self.outcome {
+            Outcome::Responded(status) => Some(*status),
+            _ => self.told_status,
+        }
     }
 }
 
@@ -81,6 +104,8 @@ pub struct Classifier {
     pub throttle: Vec<Term>,
     /// `--retry-on`; if there is any, the list is the whole list.
     pub retry: Vec<Term>,
+    /// What is known of the program.
+    pub preset: Option<Preset>,
     /// The mode, whose statuses and codes count.
     pub mode: Mode,
     /// Whether 429 is retried in the google mode too.
@@ -138,12 +163,33 @@ impl Classifier {
     /// A classifier without rules of the user's.
     pub fn new(mode: Mode) -> Self {
         let none = Vec::new;
-        Self { succeed: none(), fail: none(), throttle: none(), retry: none(), mode, retry_429: false }
+        Self { succeed: none(), fail: none(), throttle: none(), retry: none(), preset: None, mode, retry_429: false }
     }
 
-    /// Judges an attempt: the user's rules first, then the service's own words, then the
-    /// defaults.
+    /// Judges an attempt: the user's rules first, then the service's own words, then what is
+    /// known of the program, then the defaults.
     pub fn classify(&self, evidence: &Evidence<'_>) -> Verdict {
+        let evidence = &self.with_told(evidence);
+        let mut verdict = self.judge(evidence);
+        verdict.http_status = evidence.status();
+        verdict.error_code = evidence.error_code.map(str::to_owned);
+        verdict
+    }
+
+    /// Adds what the program told of an answer, where it failed by itself.
+    fn with_told<'a>(&'a self, evidence: &Evidence<'a>) -> Evidence<'a> {
+        let mut evidence = *evidence;
+        if let (Some(preset), Outcome::Exited(1..)) = (&self.preset, evidence.outcome) {
+            let told = |pattern: &Option<_>| pattern.as_ref().and_then(|pattern| evidence.sightings.captured(pattern));
+            let (status, code) = (told(&preset.status), told(&preset.code));
+            let number = |text: &str| text.parse().ok().filter(|status| (100..600).contains(status));
+            evidence.told_status = status.or(code).and_then(number);
+            evidence.error_code = code.filter(|code| number(code).is_none());
+        }
+        evidence
+    }
+
+    fn judge(&self, evidence: &Evidence<'_>) -> Verdict {
         let default = self.without_rules(evidence);
         let options = [
             ("--succeed-on", &self.succeed, Class::Success),
@@ -154,49 +200,63 @@ impl Classifier {
         for (option, terms, class) in options {
             if let Some(term) = terms.iter().find(|term| term.matches(evidence, default.class, class)) {
                 let class = if term.is_default() { default.class } else { class };
-                return Verdict { class, rule: format!("{option} {term}").into() };
+                return Verdict::new(class, format!("{option} {term}"));
             }
         }
         let failed = matches!(default.class, Class::Transient | Class::Throttling);
         if failed && !self.retry.is_empty() && !matches!(evidence.outcome, Outcome::TimedOut(_)) {
-            return Verdict { class: Class::Permanent, rule: "--retry-on does not name it".into() };
+            return Verdict::new(Class::Permanent, "--retry-on does not name it");
         }
         default
     }
 
     fn without_rules(&self, evidence: &Evidence<'_>) -> Verdict {
-        let status = match evidence.outcome {
-            Outcome::Responded(status) => Some(*status),
-            _ => None,
-        };
         if let Some(code) = evidence.error_code
             && by_default(evidence).class != Class::Success
-            && let Some(verdict) = self.by_code(code, status)
+            && let Some(verdict) = self.by_code(code, evidence.status())
         {
             return verdict;
         }
-        match status {
-            Some(status) => self.by_status(status, evidence.allowance_used_up),
-            None => by_default(evidence),
+        match evidence.outcome {
+            Outcome::Responded(status) => {
+                let (class, rule) = self.by_status(*status, evidence.allowance_used_up);
+                Verdict::new(class, format!("default:{rule}"))
+            }
+            Outcome::Exited(1..) => self.by_preset(evidence).unwrap_or_else(|| by_default(evidence)),
+            _ => by_default(evidence),
         }
+    }
+
+    /// What is known of the program's own failures.
+    fn by_preset(&self, evidence: &Evidence<'_>) -> Option<Verdict> {
+        let preset = self.preset.as_ref()?;
+        let known = by_default(evidence).class;
+        if let Some(row) = preset.rows.iter().find(|row| row.when.matches(evidence, known, row.class)) {
+            let advice = row.advice.clone().map(Cow::Owned);
+            return Some(Verdict { advice, ..Verdict::new(row.class, preset.rule(&row.is)) });
+        }
+        let (class, _) = self.by_status(evidence.told_status?, false);
+        // Success was another answer's: the program failed.
+        let told = evidence.told_status.filter(|_| class != Class::Success)?;
+        Some(Verdict::new(class, preset.rule(&format!("status {told}"))))
     }
 
     /// What a service's own word means; `None` for one that is in no list.
     fn by_code(&self, code: &str, status: Option<u16>) -> Option<Verdict> {
         if self.mode == Mode::Legacy {
             let known = LEGACY_CODES.contains(&code) && status.is_none_or(|status| status == 400);
-            return known.then(|| named(Class::Throttling, format!("aws:code {code}")));
+            return known.then(|| Verdict::new(Class::Throttling, format!("aws:code {code}")));
         }
         if TRANSIENT_CODES.contains(&code) {
-            return Some(named(Class::Transient, format!("aws:code {code}")));
+            return Some(Verdict::new(Class::Transient, format!("aws:code {code}")));
         }
         if THROTTLING_CODES.contains(&code) {
-            return Some(named(Class::Throttling, format!("aws:code {code}")));
+            return Some(Verdict::new(Class::Throttling, format!("aws:code {code}")));
         }
         if GOOGLE_TRANSIENT.contains(&code) {
-            return Some(named(Class::Transient, format!("google:status {code}")));
+            return Some(Verdict::new(Class::Transient, format!("google:status {code}")));
         }
-        (code == GOOGLE_THROTTLING).then(|| named(self.too_many_requests(), format!("google:status {code}")))
+        (code == GOOGLE_THROTTLING).then(|| Verdict::new(self.too_many_requests(), format!("google:status {code}")))
     }
 
     /// Google's guide makes retrying 429 optional (reference §9).
@@ -204,23 +264,25 @@ impl Classifier {
         if self.mode == Mode::Google && !self.retry_429 { Class::Permanent } else { Class::Throttling }
     }
 
-    fn by_status(&self, status: u16, allowance_used_up: bool) -> Verdict {
+    fn by_status(&self, status: u16, allowance_used_up: bool) -> (Class, String) {
         let class = match status {
             200..400 => Class::Success,
             TOO_MANY_REQUESTS => self.too_many_requests(),
             FORBIDDEN if allowance_used_up => {
-                return named(Class::Throttling, "default:x-ratelimit-remaining 0".to_owned());
+                return (Class::Throttling, "x-ratelimit-remaining 0".to_owned());
             }
             BANDWIDTH if self.mode == Mode::Legacy => Class::Throttling,
             _ if TRANSIENT_STATUSES.contains(&status) => Class::Transient,
             _ => Class::Permanent,
         };
-        named(class, format!("default:http {status}"))
+        (class, format!("http {status}"))
     }
 }
 
-fn named(class: Class, rule: String) -> Verdict {
-    Verdict { class, rule: rule.into() }
+impl Verdict {
+    fn new(class: Class, rule: impl Into<Cow<'static, str>>) -> Self {
+        Self { class, rule: rule.into(), advice: None, http_status: None, error_code: None }
+    }
 }
 
 /// The defaults for commands: success at 0; 126, 127, 130, 141, death by INT or PIPE, and
@@ -239,7 +301,7 @@ fn by_default(evidence: &Evidence<'_>) -> Verdict {
         Outcome::NotStarted { failure: StartFailure::Transient, .. } => (Class::Transient, "default:not-started"),
         Outcome::NotStarted { .. } => (Class::Permanent, "default:cannot-run"),
     };
-    Verdict { class, rule: rule.into() }
+    Verdict::new(class, rule)
 }
 
 #[cfg(test)]
@@ -247,8 +309,9 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::policy::TimeLimit;
+    use crate::policy::matcher::Pattern;
     use crate::policy::matcher::parse;
+    use crate::policy::{Lookout, Row, TimeLimit};
 
     fn class(outcome: &Outcome) -> Class {
         Classifier::new(Mode::Standard).classify(&Evidence::of(outcome)).class
@@ -392,7 +455,6 @@ mod tests {
     fn patterns_look_where_they_say_and_only_at_failures() {
         let failed = Outcome::Exited(1);
         let done = Outcome::Exited(0);
-        let with = |outcome| Evidence { stdout: b"to out", stderr: b"to \x1b[31merr\x1b[0m", ..Evidence::of(outcome) };
         for (rule, outcome, expected) in [
             ("stdout:/out/", &failed, Class::Transient),
             ("stdout:/err/", &failed, Class::Permanent),
@@ -403,7 +465,62 @@ mod tests {
             ("0 and output:/out/", &done, Class::Transient),
             ("0 and output:/never/", &done, Class::Success),
         ] {
-            assert_eq!(ruled(["", "", "", rule], &with(outcome)), expected, "{rule}");
+            let mut lookout = Lookout::default();
+            parse(rule).unwrap()[0].watched().for_each(|pattern| lookout.add(pattern, true));
+            let sightings = lookout.sightings(b"to out", b"to \x1b[31merr\x1b[0m");
+            let evidence = Evidence { sightings: &sightings, ..Evidence::of(outcome) };
+            assert_eq!(ruled(["", "", "", rule], &evidence), expected, "{rule}");
+        }
+    }
+
+    #[test]
+    fn a_preset_sharpens_what_the_program_itself_failed_with() {
+        let row = |when: &str, class, is: &str| Row {
+            when: parse(when).unwrap().remove(0),
+            class,
+            is: is.to_owned(),
+            advice: None,
+        };
+        let preset = Preset {
+            name: "p".to_owned(),
+            status: Some(Pattern::parse("stderr:/error: (\\d+)/").unwrap()),
+            code: Some(Pattern::parse("stderr:/occurred \\((\\w+)\\)/").unwrap()),
+            rows: vec![
+                row("3", Class::Permanent, "bad usage"),
+                row("22 and stderr:/later/", Class::Throttling, "asked to wait"),
+                row("error:AccessDenied", Class::Permanent, "access denied"),
+            ],
+        };
+        let mut lookout = Lookout::default();
+        preset.watched().for_each(|pattern| lookout.add(pattern, true));
+        let classifier = Classifier { preset: Some(preset), ..Classifier::new(Mode::Standard) };
+        let (exited, killed) = (Outcome::Exited, Outcome::Signaled(Signal::KILL));
+        for (outcome, stderr, class, rule) in [
+            (exited(3), "", Class::Permanent, "p preset, bad usage"),
+            (exited(22), "come later", Class::Throttling, "p preset, asked to wait"),
+            (exited(22), "error: 404", Class::Permanent, "p preset, status 404"),
+            (exited(22), "error: 429", Class::Throttling, "p preset, status 429"),
+            (exited(22), "error: 503", Class::Transient, "p preset, status 503"),
+            (exited(22), "error: 200", Class::Transient, "default:exit"),
+            (exited(22), "error: 999", Class::Transient, "default:exit"),
+            (exited(1), "occurred (SlowDown)", Class::Throttling, "aws:code SlowDown"),
+            (exited(1), "occurred (AccessDenied)", Class::Permanent, "p preset, access denied"),
+            (exited(1), "occurred (503)", Class::Transient, "p preset, status 503"),
+            (exited(1), "occurred (Other)", Class::Transient, "default:exit"),
+            (exited(0), "error: 404", Class::Success, "default:success"),
+            (killed, "error: 404", Class::Transient, "default:signal"),
+            (TIMED_OUT, "occurred (AccessDenied)", Class::Transient, "default:timeout"),
+        ] {
+            let sightings = lookout.sightings(b"", stderr.as_bytes());
+            let evidence = Evidence { sightings: &sightings, ..Evidence::of(&outcome) };
+            let verdict = classifier.classify(&evidence);
+            assert_eq!((verdict.class, &*verdict.rule), (class, rule), "{outcome:?} {stderr}");
+            let own = Classifier { retry: parse("http:404,error:Other").unwrap(), ..classifier.clone() };
+            let named = matches!(outcome, Outcome::Exited(1..)) && (stderr.contains("404") || stderr.contains("Other"));
+            assert_eq!(
+                own.classify(&evidence).rule.starts_with("--retry-on http:404"),
+                named && stderr.contains("404")
+            );
         }
     }
 }

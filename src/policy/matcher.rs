@@ -12,9 +12,10 @@ use std::fmt;
 use std::ops::RangeInclusive;
 
 use regex::bytes::{Regex, RegexBuilder};
+use regex_syntax::hir::Look;
 
 use super::text::lines;
-use super::{Class, Evidence, Outcome, Signal, StartFailure};
+use super::{Class, Evidence, Outcome, Preset, Signal, StartFailure};
 
 /// Where a pattern looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,19 +91,24 @@ impl Term {
         self.0.contains(&Atom::Default)
     }
 
-    /// Whether it needs a stream of the command watched.
-    pub fn watches(&self) -> bool {
-        self.0.iter().any(|atom| matches!(atom, Atom::Pattern(pattern) if pattern.stream != Stream::Body))
+    /// The patterns for what a command writes.
+    pub fn watched(&self) -> impl Iterator<Item = &Pattern> {
+        self.0.iter().filter_map(|atom| match atom {
+            Atom::Pattern(pattern) if pattern.stream != Stream::Body => Some(pattern),
+            _ => None,
+        })
     }
 
-    /// Whether it speaks of answers of servers only, and never of a command.
-    pub fn is_about_answers(&self) -> bool {
-        let about = |atom: &Atom| match atom {
-            Atom::Http(_) | Atom::Error(_) => true,
-            Atom::Pattern(pattern) => pattern.stream == Stream::Body,
-            _ => false,
-        };
-        self.0.iter().any(about)
+    /// Whether it can hold for a command, of which that preset is known: conditions on
+    /// answers do where the program tells of them.
+    pub fn may_speak_of_a_command(&self, preset: Option<&Preset>) -> bool {
+        let tells = |told: fn(&Preset) -> bool| preset.is_some_and(told);
+        self.0.iter().all(|atom| match atom {
+            Atom::Http(_) => tells(|preset| preset.status.is_some() || preset.code.is_some()),
+            Atom::Error(_) => tells(|preset| preset.code.is_some()),
+            Atom::Pattern(pattern) => pattern.stream != Stream::Body,
+            _ => true,
+        })
     }
 
     /// Whether it holds. `default` is the class without the user's rules, `wanted` the
@@ -125,9 +131,12 @@ impl Atom {
             },
             Self::Signal(signal) => *outcome == Outcome::Signaled(*signal),
             Self::Timeout => matches!(outcome, Outcome::TimedOut(_)),
-            Self::Http(statuses) => matches!(outcome, Outcome::Responded(status) if statuses.contains(status)),
+            Self::Http(statuses) => evidence.status().is_some_and(|status| statuses.contains(&status)),
             Self::Error(name) => evidence.error_code == Some(name),
-            Self::Pattern(pattern) => pattern.is_found_in(evidence),
+            Self::Pattern(pattern) if pattern.stream == Stream::Body => {
+                lines(evidence.body).any(|line| pattern.is_in(&line))
+            }
+            Self::Pattern(pattern) => evidence.sightings.has(pattern),
             Self::Any => default != Class::Success && !matches!(outcome, Outcome::NotStarted { .. }),
             // To list what is retried by default includes what is retried slowly.
             Self::Default if wanted == Class::Transient => {
@@ -155,14 +164,51 @@ impl Pattern {
         }
     }
 
-    fn is_found_in(&self, evidence: &Evidence<'_>) -> bool {
-        let texts = match self.stream {
-            Stream::Stdout => [evidence.stdout, b""],
-            Stream::Stderr => [evidence.stderr, b""],
-            Stream::Output => [evidence.stdout, evidence.stderr],
-            Stream::Body => [evidence.body, b""],
-        };
-        texts.into_iter().any(|text| lines(text).any(|line| self.regex.is_match(&line)))
+    /// Reads one pattern alone, `stderr:/RE/` for example.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match parse_atom(text)? {
+            (Atom::Pattern(pattern), "") => Ok(pattern),
+            _ => Err(format!("'{text}' is not one pattern; write it as stderr:/text (\\d+)/")),
+        }
+    }
+
+    /// Where it looks.
+    pub fn stream(&self) -> Stream {
+        self.stream
+    }
+
+    /// Whether it looks at what comes on this stream.
+    pub(super) fn looks_at(&self, stream: Stream) -> bool {
+        self.stream == stream || (self.stream == Stream::Output && stream != Stream::Body)
+    }
+
+    /// How many groups it has that capture something.
+    pub fn groups(&self) -> usize {
+        self.regex.captures_len() - 1
+    }
+
+    /// Whether a line matches.
+    pub(super) fn is_in(&self, line: &[u8]) -> bool {
+        self.regex.is_match(line)
+    }
+
+    /// What the first group that took part captured in a line; nothing at all is an empty
+    /// text where the pattern has no group.
+    pub(super) fn capture(&self, line: &[u8]) -> Option<String> {
+        let captures = self.regex.captures(line)?;
+        let group = captures.iter().skip(1).flatten().next();
+        Some(group.map(|group| String::from_utf8_lossy(group.as_bytes()).into_owned()).unwrap_or_default())
+    }
+
+    /// An expression that matches wherever this pattern matches a line of a longer text;
+    /// `None` where none can be had, as the pattern speaks of the beginning or end of a text.
+    pub(super) fn among_lines(&self) -> Option<String> {
+        let mut parser = regex_syntax::ParserBuilder::new();
+        parser.utf8(false).case_insensitive(self.ignore_case).multi_line(true).crlf(true);
+        let hir = parser.build().parse(&self.source).ok()?;
+        let looks = hir.properties().look_set();
+        let others = [Look::Start, Look::End, Look::StartLF, Look::EndLF];
+        (!others.into_iter().any(|look| looks.contains(look))).then(|| hir.to_string())
     }
 }
 

@@ -9,6 +9,8 @@ use super::Signal;
 pub enum TimeLimit {
     /// `--timeout`, the limit on one attempt.
     Attempt(Duration),
+    /// `--idle-timeout`, the limit on silence.
+    Idle(Duration),
     /// `--total-timeout`, the limit on the whole run.
     Total(Duration),
     /// `--kill-after`, given with a TERM that somebody sent, where KILL did not help.

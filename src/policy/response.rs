@@ -1,5 +1,5 @@
-//! What a service says in its own words: error codes and delays in HTTP answers, and the
-//! AWS CLI's error line (reference §7, §8 and §11).
+//! What a service says in its own words: error codes and delays in HTTP answers (reference
+//! §8 and §11).
 
 use std::time::{Duration, SystemTime};
 
@@ -148,13 +148,6 @@ fn code_in_xml(body: &str) -> Option<String> {
     word(error.split_once("<Code>")?.1.split_once("</Code>")?.0)
 }
 
-/// The code in the AWS CLI's error line, `An error occurred (CODE) when calling the …`.
-pub fn aws_cli_error(stderr: &str) -> Option<&str> {
-    let after = stderr.split_once("An error occurred (").or_else(|| stderr.split_once("A client error ("))?.1;
-    let (code, rest) = after.split_once(')')?;
-    (rest.starts_with(" when calling the ") || rest.starts_with(" occurred when calling the ")).then_some(code)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -218,22 +211,5 @@ mod tests {
         assert_eq!(delay(&[("Retry-After", "soon")], Mode::Standard), (None, true));
         assert_eq!(delay(&[("x-ratelimit-reset", "1")], Mode::Standard), (after(0), false));
         assert_eq!(delay(&[], Mode::Standard), (None, false));
-    }
-
-    #[test]
-    fn the_aws_cli_line_carries_a_code() {
-        for (line, code) in [
-            (
-                "\nAn error occurred (ThrottlingException) when calling the X operation (reached max retries: 2): m",
-                Some("ThrottlingException"),
-            ),
-            ("aws: [ERROR]: An error occurred (429) when calling the GetObject operation: m", Some("429")),
-            ("A client error (AccessDenied) occurred when calling the X operation: m", Some("AccessDenied")),
-            ("An error occurred (unfinished", None),
-            ("An error occurred (x) elsewhere", None),
-            ("", None),
-        ] {
-            assert_eq!(aws_cli_error(line), code, "{line}");
-        }
     }
 }

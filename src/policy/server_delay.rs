@@ -14,13 +14,15 @@ pub enum ServerDelay {
     Aws(Duration),
     /// `Retry-After` and its like; [`Duration::MAX`] for what no integer holds.
     RetryAfter(Duration),
+    /// What a command's output asks for; treated as `Retry-After`.
+    Output(Duration),
 }
 
 impl ServerDelay {
     /// The time that was asked for.
     pub fn wanted(self) -> Duration {
         match self {
-            Self::Aws(wanted) | Self::RetryAfter(wanted) => wanted,
+            Self::Aws(wanted) | Self::RetryAfter(wanted) | Self::Output(wanted) => wanted,
         }
     }
 
@@ -29,8 +31,8 @@ impl ServerDelay {
     pub fn join(self, computed: Duration, u: Option<f64>) -> Duration {
         match self {
             Self::Aws(wanted) => wanted.clamp(computed, computed.saturating_add(AWS_MAX_EXTRA)),
-            Self::RetryAfter(Duration::ZERO) => computed,
-            Self::RetryAfter(wanted) => {
+            Self::RetryAfter(Duration::ZERO) | Self::Output(Duration::ZERO) => computed,
+            Self::RetryAfter(wanted) | Self::Output(wanted) => {
                 let spread = (wanted / SPREAD).as_secs_f64() * u.unwrap_or(0.0);
                 let spread = Duration::try_from_secs_f64(spread).unwrap_or(Duration::ZERO);
                 let spread = Duration::from_micros(u64::try_from(spread.as_micros()).unwrap_or(u64::MAX));

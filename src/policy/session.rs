@@ -203,7 +203,7 @@ impl<'a> Session<'a> {
     fn join_server_delay(&self, delay: &mut Delay, server: ServerDelay, elapsed: Duration) -> Result<(), StopReason> {
         let computed = delay.wait;
         delay.server = Some(server.wanted());
-        if let ServerDelay::RetryAfter(wanted) = server {
+        if let ServerDelay::RetryAfter(wanted) | ServerDelay::Output(wanted) = server {
             let start = |wait| elapsed.saturating_add(wait);
             let in_time = |wait| self.plan.limits.broken_by_start_at(start(wait)).is_none();
             if wanted > self.plan.max_retry_after || (wanted > computed && !in_time(wanted)) {
@@ -218,7 +218,8 @@ impl<'a> Session<'a> {
             delay.wait = server.join(computed, None);
         }
         if delay.wait > computed {
-            delay.source = DelaySource::Server;
+            let by_output = matches!(server, ServerDelay::Output(_));
+            delay.source = if by_output { DelaySource::Output } else { DelaySource::Server };
         }
         Ok(())
     }

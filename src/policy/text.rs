@@ -6,10 +6,35 @@ use std::borrow::Cow;
 pub const MAX_LINE: usize = 64 * 1024;
 
 /// The lines of a text; LF, CR LF or CR ends one. Of each, at most [`MAX_LINE`] bytes, and
-/// none of the escape sequences that colour a terminal.
+/// none of the escape sequences that colour a terminal. What follows the last end is a line
+/// unless it is empty.
 pub fn lines(text: &[u8]) -> impl Iterator<Item = Cow<'_, [u8]>> {
-    // CR LF gives an empty line more, which only a pattern for empty lines could tell.
-    text.split(|byte| matches!(byte, b'\n' | b'\r')).map(|line| plain(&line[..line.len().min(MAX_LINE)]))
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let end = line_end(rest).unwrap_or(rest.len());
+        let line = &rest[..end];
+        let crlf = rest.get(end..).is_some_and(|rest| rest.starts_with(b"\r\n"));
+        rest = rest.get(end + 1 + usize::from(crlf)..).unwrap_or_default();
+        Some(plain(&line[..line.len().min(MAX_LINE)]))
+    })
+}
+
+/// Where the first line ends.
+pub(super) fn line_end(text: &[u8]) -> Option<usize> {
+    memchr::memchr2(b'\n', b'\r', text)
+}
+
+/// Where the last line end is.
+pub(super) fn last_line_end(text: &[u8]) -> Option<usize> {
+    memchr::memrchr2(b'\n', b'\r', text)
+}
+
+/// Whether there are escape sequences in it.
+pub(super) fn has_escapes(text: &[u8]) -> bool {
+    memchr::memchr(ESCAPE, text).is_some()
 }
 
 const ESCAPE: u8 = 0x1b;
@@ -17,8 +42,8 @@ const BELL: u8 = 0x07;
 
 /// A line without escape sequences (ECMA-48): `ESC [ … final`, `ESC ] … BEL or ESC \`, and
 /// two-byte ones.
-fn plain(line: &[u8]) -> Cow<'_, [u8]> {
-    if !line.contains(&ESCAPE) {
+pub(super) fn plain(line: &[u8]) -> Cow<'_, [u8]> {
+    if !has_escapes(line) {
         return Cow::Borrowed(line);
     }
     let mut kept = Vec::with_capacity(line.len());
@@ -59,7 +84,8 @@ mod tests {
 
     #[test]
     fn any_line_end_ends_a_line() {
-        assert_eq!(seen(b"a\nb\rc\r\nd"), [&b"a"[..], b"b", b"c", b"", b"d"]);
+        assert_eq!(seen(b"a\nb\rc\r\nd\n\r\n"), [&b"a"[..], b"b", b"c", b"d", b""]);
+        assert!(seen(b"").is_empty());
         assert_eq!(seen(b"\xff\xfe timeout \x80\n")[0], b"\xff\xfe timeout \x80");
     }
 

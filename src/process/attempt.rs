@@ -57,6 +57,10 @@ pub(super) struct Attempt<'a> {
     streams: &'a mut Streams,
     pid: i32,
     started: Duration,
+    /// When it last wrote something, where that counts.
+    last_written: Duration,
+    /// Bytes that it had written by then.
+    written: u64,
     /// How the command itself ended, once it is reaped.
     outcome: Option<Outcome>,
     children: Children,
@@ -95,6 +99,8 @@ impl<'a> Attempt<'a> {
             streams,
             pid,
             started: clock.elapsed().running,
+            last_written: clock.elapsed().running,
+            written: 0,
             outcome: None,
             children: Children::Some,
             stopped_by: None,
@@ -115,6 +121,7 @@ impl<'a> Attempt<'a> {
                         say(&format!("--stdin replay: standard input cannot be read: {}", cause(&error)));
                         self.pass_on(Signal::KILL);
                     }
+                    self.note_output();
                 }
                 Event::Signal(received) => {
                     self.take(received);
@@ -151,17 +158,36 @@ impl<'a> Attempt<'a> {
     fn alarms(&self) -> Alarms {
         match &self.ending {
             Some(ending) => Alarms { running: Some(ending.next), boot: None },
-            None => Alarms {
-                running: self.plan.timeout.map(|limit| self.started.saturating_add(limit)),
-                boot: self.plan.total_timeout,
-            },
+            None => {
+                let timeout = self.plan.timeout.map(|limit| self.started.saturating_add(limit));
+                let running = timeout.into_iter().chain(self.silence_ends()).min();
+                Alarms { running, boot: self.plan.total_timeout }
+            }
+        }
+    }
+
+    /// When the command has been silent for too long.
+    fn silence_ends(&self) -> Option<Duration> {
+        self.plan.idle_timeout.map(|limit| self.last_written.saturating_add(limit))
+    }
+
+    /// Remembers when the command last wrote something, where its silence is limited.
+    fn note_output(&mut self) {
+        if self.plan.idle_timeout.is_some() && self.streams.of_attempt() != self.written {
+            self.written = self.streams.of_attempt();
+            self.last_written = self.clock.elapsed().running;
         }
     }
 
     fn take(&mut self, received: Received) {
         match received.signal {
             Signal::CHLD => self.reap(),
-            Signal::WINCH => self.streams.resize(),
+            Signal::WINCH => {
+                // The command heard of it too, maybe before its own terminal had changed.
+                if self.streams.resize() {
+                    self.pass_on(Signal::WINCH);
+                }
+            }
             Signal::CONT => {
                 // Whoever continues this process means the command too, also where a stop
                 // that was passed on has not been acted on yet.
@@ -317,8 +343,16 @@ impl<'a> Attempt<'a> {
     fn begin_ending(&mut self, boot: Duration, running: Duration) {
         let limit = match (self.plan.timeout, self.plan.total_timeout) {
             (_, Some(total)) if total <= boot => TimeLimit::Total(total),
-            (Some(timeout), _) => TimeLimit::Attempt(timeout),
-            (None, _) => return,
+            (Some(timeout), _) if self.started.saturating_add(timeout) <= running => TimeLimit::Attempt(timeout),
+            _ => match self.plan.idle_timeout {
+                // Who cannot write is not silent.
+                Some(_) if self.streams.is_blocked() => {
+                    self.last_written = running;
+                    return;
+                }
+                Some(limit) => TimeLimit::Idle(limit),
+                None => return,
+            },
         };
         let next = running.saturating_add(self.plan.kill_after);
         self.ending = Some(Ending { limit: Some(limit), next, give_up: None });

@@ -22,8 +22,8 @@
 //! set-user-id programs.
 
 mod attempt;
+mod channel;
 mod family;
-mod held;
 mod inherited;
 mod plan;
 mod replay;
@@ -33,6 +33,7 @@ mod stdin;
 mod stdout;
 mod streams;
 mod supervise;
+mod target;
 mod terminal;
 pub(crate) mod unix;
 mod watch;

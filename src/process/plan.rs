@@ -6,14 +6,16 @@ use std::time::Duration;
 
 use super::stdin::Source;
 use super::streams::Output;
-use crate::policy::Signal;
+use crate::policy::{Lookout, Signal};
 
 /// How attempts are run; immutable for a run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "independent switches of the user's")]
 pub struct SupervisionPlan {
     /// The program and its arguments; one string with `shell`.
     pub command: Vec<OsString>,
+    /// Variables set for the command beside the inherited ones.
+    pub environment: Vec<(OsString, OsString)>,
     /// Whether the command is a string for the shell.
     pub shell: bool,
     /// Whether each attempt leads a process group of its own.
@@ -22,10 +24,14 @@ pub struct SupervisionPlan {
     pub stdin: Source,
     /// What becomes of standard output and standard error.
     pub outputs: [Output; 2],
+    /// What is looked for in them.
+    pub lookout: Lookout,
     /// Where what is kept of them goes, once it is too much for memory.
     pub spool_folder: PathBuf,
     /// The limit on one attempt, on the clock that stands still with the machine.
     pub timeout: Option<Duration>,
+    /// The limit on the silence of an attempt, on the same clock.
+    pub idle_timeout: Option<Duration>,
     /// The limit on the run, on the clock that goes on.
     pub total_timeout: Option<Duration>,
     /// What a limit sends first.

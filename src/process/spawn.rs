@@ -1,7 +1,7 @@
 //! Starting a command: the search in `PATH`, the environment, and what a failure to start
 //! means.
 
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{CStr, CString, OsStr, OsString};
 use std::io;
 use std::os::fd::RawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -32,7 +32,8 @@ pub struct Command {
     candidates: Vec<CString>,
     searched: bool,
     arguments: Vec<CString>,
-    environment: Vec<&'static std::ffi::CStr>,
+    environment: Vec<&'static CStr>,
+    added: Vec<CString>,
     own_group: bool,
     shell: bool,
 }
@@ -40,11 +41,20 @@ pub struct Command {
 impl Command {
     /// Prepares a program with its arguments. The words cannot hold NUL bytes, since they
     /// came through `argv`.
-    pub fn new(words: &[OsString], own_group: bool) -> Self {
+    pub fn new(words: &[OsString], own_group: bool, added: &[(OsString, OsString)]) -> Self {
         let arguments: Vec<CString> = words.iter().map(|word| c_string(word)).collect();
         let name = words.first().map_or(&b""[..], |word| word.as_bytes());
-        let environment: Vec<_> =
-            unix::environment().filter(|entry| !entry.to_bytes().starts_with(FACT_PREFIX)).collect();
+        let is_replaced = |entry: &CStr| {
+            let name = entry.to_bytes().split(|&byte| byte == b'=').next();
+            added.iter().any(|(own, _)| Some(own.as_bytes()) == name)
+        };
+        let environment: Vec<_> = unix::environment()
+            .filter(|entry| !entry.to_bytes().starts_with(FACT_PREFIX) && !is_replaced(entry))
+            .collect();
+        let added = added.iter().map(|(name, value)| {
+            let entry = [name.as_bytes(), b"=", value.as_bytes()].concat();
+            c_string(&OsString::from_vec(entry))
+        });
         let searched = !name.contains(&b'/') && !name.is_empty();
         let candidates = if searched {
             let path = environment.iter().find_map(|entry| entry.to_bytes().strip_prefix(b"PATH="));
@@ -53,13 +63,14 @@ impl Command {
         } else {
             arguments.first().cloned().into_iter().collect()
         };
-        Self { candidates, searched, arguments, environment, own_group, shell: false }
+        let added = added.collect();
+        Self { candidates, searched, arguments, environment, added, own_group, shell: false }
     }
 
     /// Prepares a string for the shell (see the manual under `--shell`).
-    pub fn shell(string: &OsStr, own_group: bool) -> Self {
+    pub fn shell(string: &OsStr, own_group: bool, added: &[(OsString, OsString)]) -> Self {
         let words = ["sh".as_ref(), "-c".as_ref(), STRICT_SHELL.as_ref(), "sh".as_ref(), string];
-        Self { shell: true, ..Self::new(&words.map(OsStr::to_owned), own_group) }
+        Self { shell: true, ..Self::new(&words.map(OsStr::to_owned), own_group, added) }
     }
 
     /// Starts the command with these facts in its environment, and with these descriptors
@@ -71,7 +82,7 @@ impl Command {
         facts: &[CString],
         descriptors: [Option<RawFd>; 3],
     ) -> Result<i32, Outcome> {
-        let own = facts.iter().map(|fact| fact.as_ptr());
+        let own = self.added.iter().chain(facts).map(|entry| entry.as_ptr());
         let environment = self.environment.iter().map(|entry| entry.as_ptr());
         unix::launch(&Launch {
             candidates: &self.candidates,

@@ -44,8 +44,8 @@ pub(super) enum Stdout {
 }
 
 impl Stdout {
-    /// Looks at standard output before an attempt; `own` is what retryx itself has written
-    /// to the command's streams and for them so far.
+    /// Looks at standard output before an attempt; `own` is what was written so far for the
+    /// command's streams and into them where retryx stands in them.
     pub(super) fn look(own: u64) -> Self {
         let stdout = rustix::stdio::stdout();
         let Ok(stat) = rustix::fs::fstat(stdout) else { return Self::Indifferent };

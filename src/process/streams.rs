@@ -1,17 +1,23 @@
-//! The standard streams that retryx stands between: input that is kept for every attempt,
-//! and output that is held back. A stream that nobody asked that of is not touched.
+//! The standard streams that retryx stands in: input that is kept for every attempt, and
+//! output that is looked at or held back. A stream that nobody asked that of is not touched.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{FileType, OFlags};
 
-use super::held::Held;
+use rustix::io::Errno;
+
+use super::channel::Channel;
 use super::inherited::Inherited;
+use super::plan::SupervisionPlan;
 use super::replay::Replay;
 use super::spool::Spool;
+use super::stdin::Source;
+use super::stdout::Wrote;
+use crate::policy::matcher::Stream;
+use crate::policy::{Lookout, Sightings};
 
 /// What happens to an output stream of the attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,9 +33,10 @@ pub enum Output {
 /// The streams of a run.
 pub(super) struct Streams {
     replay: Option<Replay>,
-    held: Vec<Held>,
+    channels: Vec<Channel>,
     /// What becomes of standard output and standard error.
     ways: [Way; 2],
+    lookout: Lookout,
 }
 
 /// What becomes of one output stream.
@@ -37,9 +44,20 @@ pub(super) struct Streams {
 enum Way {
     /// It is the caller's.
     Through,
-    /// It goes into the held stream of this number.
-    Held(usize, Output),
+    /// It goes into the channel of this number.
+    Into(usize, Output),
 }
+
+impl Way {
+    fn channel(self) -> Option<usize> {
+        match self {
+            Self::Through => None,
+            Self::Into(number, _) => Some(number),
+        }
+    }
+}
+
+const OUTPUTS: [Stream; 2] = [Stream::Stdout, Stream::Stderr];
 
 /// The descriptors that an attempt gets in place of inherited ones.
 #[derive(Default)]
@@ -63,38 +81,63 @@ impl Ends {
 }
 
 impl Streams {
-    /// The streams by what was asked for. What spills is kept in this folder.
-    pub(super) fn new(replays: bool, outputs: [Output; 2], folder: &Path, inherited: &Inherited) -> Self {
-        let spool = || Spool::new(folder.to_owned());
-        let replay = (replays && inherited.was_open(0) && can_be_kept()).then(|| Replay::new(spool()));
+    /// The streams by what the plan asks for. An output stream is stood in where it is held
+    /// back, looked at, or must be seen to be silent.
+    pub(super) fn new(plan: &SupervisionPlan, inherited: &Inherited) -> Self {
+        let spool = || Spool::new(plan.spool_folder.clone());
+        let replays = plan.stdin == Source::Replay && plan.may_retry && inherited.was_open(0) && can_be_kept();
         let targets = [rustix::stdio::stdout(), rustix::stdio::stderr()];
-        let mut held = Vec::new();
+        let is_stood_in = |index: usize| {
+            let is_terminal = || rustix::termios::isatty(targets[index]);
+            inherited.was_open(index + 1)
+                && (plan.outputs[index] != Output::Each
+                    || plan.idle_timeout.is_some()
+                    || plan.lookout.wants(OUTPUTS[index], false) && plan.lookout.wants(OUTPUTS[index], is_terminal()))
+        };
+        let mut stood_in = [is_stood_in(0), is_stood_in(1)];
+        let mut outputs = plan.outputs;
+        // Two pipes would lose the order in which the lines were written.
+        let joined = (stood_in[0] || stood_in[1])
+            && inherited.was_open(1)
+            && inherited.was_open(2)
+            && (outputs[0] != Output::Each || outputs[1] == Output::Each)
+            && are_one_file();
+        if joined {
+            (stood_in, outputs) = ([true; 2], [outputs[0]; 2]);
+        }
+        let mut channels = Vec::new();
         let mut ways = [Way::Through; 2];
-        for (index, (output, target)) in outputs.into_iter().zip(targets).enumerate() {
-            if output == Output::Each || !inherited.was_open(index + 1) {
-                continue;
+        for index in (0..2).filter(|&index| stood_in[index]) {
+            if !(joined && index == 1) {
+                channels.push(match outputs[index] {
+                    Output::Each => Channel::passing(targets[index]),
+                    Output::Final | Output::Success => Channel::holding(targets[index], spool()),
+                });
             }
-            ways[index] = Way::Held(held.len(), output);
-            held.push(Held::new(target, spool()));
+            ways[index] = Way::Into(channels.len() - 1, outputs[index]);
         }
-        if let Way::Held(0, _) = ways[0]
-            && are_one_file()
-        {
-            // Two pipes would lose the order in which the lines were written.
-            ways[1] = ways[0];
-            held.truncate(1);
-        }
-        Self { replay, held, ways }
+        let replay = replays.then(|| Replay::new(spool()));
+        Self { replay, channels, ways, lookout: plan.lookout.clone() }
     }
 
     /// Whether standard output is held back.
     pub(super) fn holds_stdout(&self) -> bool {
-        self.ways[0] != Way::Through
+        matches!(self.ways[0], Way::Into(_, Output::Final | Output::Success))
     }
 
-    /// Bytes that were written on behalf of the streams.
-    pub(super) fn written(&self) -> u64 {
-        self.replay.as_ref().map_or(0, Replay::written) + self.held.iter().map(Held::written).sum::<u64>()
+    /// Whether the last attempt wrote to standard output, where that was seen.
+    pub(super) fn wrote_to_stdout(&self) -> Option<Wrote> {
+        let number = self.ways[0].channel()?;
+        Some(match self.channels.get(number)?.of_attempt() {
+            0 => Wrote::No,
+            _ if self.ways[1].channel() == Some(number) => Wrote::Perhaps,
+            _ => Wrote::Yes,
+        })
+    }
+
+    /// Bytes that were written on behalf of the streams, or into them.
+    pub(super) fn counted(&self) -> u64 {
+        self.replay.as_ref().map_or(0, Replay::written) + self.channels.iter().map(Channel::counted).sum::<u64>()
     }
 
     /// Begins an attempt.
@@ -104,13 +147,13 @@ impl Streams {
             ends.set(0, replay.begin()?);
         }
         let first = ends.ends.len();
-        for held in &mut self.held {
-            ends.ends.push(held.begin()?);
+        for (number, channel) in self.channels.iter_mut().enumerate() {
+            let into = |index: &usize| self.ways[*index].channel() == Some(number);
+            let streams: Vec<_> = (0..2).filter(into).map(|index| OUTPUTS[index]).collect();
+            ends.ends.push(channel.begin(self.lookout.scanner(&streams))?);
         }
         for (index, way) in self.ways.into_iter().enumerate() {
-            if let Way::Held(number, _) = way {
-                ends.at[index + 1] = Some(first + number);
-            }
+            ends.at[index + 1] = way.channel().map(|number| first + number);
         }
         Ok(ends)
     }
@@ -118,7 +161,7 @@ impl Streams {
     /// What to wait for.
     pub(super) fn interests(&self) -> Vec<PollFd<'_>> {
         let replay = self.replay.iter().flat_map(Replay::interests);
-        replay.chain(self.held.iter().filter_map(Held::interest)).collect()
+        replay.chain(self.channels.iter().filter_map(Channel::interest)).collect()
     }
 
     /// Does what those interests allow; `ready` is what came of each, in their order.
@@ -134,25 +177,52 @@ impl Streams {
             }
             result = replay.work(flags[0], flags[1]);
         }
-        for held in &mut self.held {
-            if held.interest().is_some() && ready.next().is_some_and(|came| !came.is_empty()) {
-                held.work();
+        for channel in &mut self.channels {
+            if channel.interest().is_some() && ready.next().is_some_and(|came| !came.is_empty()) {
+                channel.work();
             }
         }
         result
     }
 
-    /// Ends an attempt.
-    pub(super) fn end(&mut self) {
+    /// Bytes that came from the current attempt.
+    pub(super) fn of_attempt(&self) -> u64 {
+        self.channels.iter().map(Channel::of_attempt).sum()
+    }
+
+    /// Whether somebody does not take what the command wrote.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.channels.iter().any(Channel::is_blocked)
+    }
+
+    /// Takes and passes on what an attempt left whose command has ended; true once it is done.
+    pub(super) fn finish(&mut self) -> bool {
+        self.channels.iter_mut().fold(true, |done, channel| channel.finish() && done)
+    }
+
+    /// What to wait for until the rest can be passed on.
+    pub(super) fn blocked(&self) -> Vec<PollFd<'_>> {
+        self.channels.iter().filter(|channel| channel.is_blocked()).filter_map(Channel::interest).collect()
+    }
+
+    /// Ends an attempt; returns what was seen of it.
+    pub(super) fn end(&mut self) -> Sightings {
         if let Some(replay) = &mut self.replay {
             replay.end();
         }
-        self.held.iter_mut().for_each(Held::end);
+        let mut sightings = Sightings::default();
+        self.channels.iter_mut().filter_map(Channel::end).for_each(|scanner| sightings.add(scanner));
+        sightings
     }
 
-    /// Tells a held terminal of a new size.
-    pub(super) fn resize(&self) {
-        self.held.iter().for_each(Held::resize);
+    /// Tells the command's terminals of a new size; true where one has changed.
+    pub(super) fn resize(&self) -> bool {
+        self.channels.iter().fold(false, |changed, channel| channel.resize() || changed)
+    }
+
+    /// What ended the passing on of a stream, and the stream's name.
+    pub(super) fn broken(&self) -> Option<(&'static str, Errno)> {
+        self.channels.iter().find_map(|channel| Some((channel.target().name(), channel.broken()?)))
     }
 
     /// Whether standard input could not be read to its end.
@@ -166,13 +236,17 @@ impl Streams {
     }
 
     /// The held streams that are to be written in the end, by whether the run succeeded.
-    pub(super) fn wanted(&mut self, success: bool) -> impl Iterator<Item = &mut Held> {
+    pub(super) fn wanted(&mut self, success: bool) -> impl Iterator<Item = &mut Channel> {
         let ways = self.ways;
         let is_wanted = move |number| {
-            let way = ways.iter().find(|way| matches!(way, Way::Held(held, _) if *held == number));
-            matches!(way, Some(Way::Held(_, output)) if success || *output == Output::Final)
+            let way = ways.iter().find(|way| way.channel() == Some(number));
+            match way {
+                Some(Way::Into(_, Output::Final)) => true,
+                Some(Way::Into(_, Output::Success)) => success,
+                _ => false,
+            }
         };
-        self.held.iter_mut().enumerate().filter(move |(number, _)| is_wanted(*number)).map(|(_, held)| held)
+        self.channels.iter_mut().enumerate().filter(move |(number, _)| is_wanted(*number)).map(|(_, channel)| channel)
     }
 }
 

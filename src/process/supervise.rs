@@ -10,9 +10,9 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{getpid, set_child_subreaper};
 
-use super::attempt::{Attempt, Children, reap};
+use super::attempt::{Attempt, Children, Ended, reap};
+use super::channel::Channel;
 use super::family::{self, Family};
-use super::held::Held;
 use super::inherited::Inherited;
 use super::plan::SupervisionPlan;
 use super::spawn::Command;
@@ -23,9 +23,12 @@ use super::terminal::Settings;
 use super::unix;
 use crate::clock::{Alarms, Clock, Event, SystemClock};
 use crate::driver::{AttemptRunner, Attempted, Conclusion, Facts, Wake};
-use crate::policy::{Obstacle, Outcome, Signal, StartFailure, StopReason};
+use crate::policy::{Obstacle, Outcome, Signal, StartFailure, StopReason, TimeLimit};
 use crate::report::text::{cause, say};
 use crate::signal::Received;
+
+/// How long the rest of a command's output may take once a signal has ended the run.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Runs attempts of one command.
 pub struct Supervisor<'a> {
@@ -46,15 +49,16 @@ impl<'a> Supervisor<'a> {
     /// not there.
     pub fn new(plan: &'a SupervisionPlan, clock: &'a SystemClock, inherited: &'a Inherited) -> io::Result<Self> {
         let command = match plan.command.first() {
-            Some(string) if plan.shell => Command::shell(string, plan.own_group),
-            _ => Command::new(&plan.command, plan.own_group),
+            Some(string) if plan.shell => Command::shell(string, plan.own_group, &plan.environment),
+            _ => Command::new(&plan.command, plan.own_group, &plan.environment),
         };
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let null = match plan.stdin {
             Source::Null => Some(rustix::fs::open("/dev/null", flags, Mode::empty())?),
             Source::Auto | Source::Inherit | Source::Replay => None,
         };
-        let limited = plan.timeout.is_some() || plan.total_timeout.is_some() || plan.kill_after_term;
+        let limits = [plan.timeout, plan.idle_timeout, plan.total_timeout];
+        let limited = limits.iter().any(Option::is_some) || plan.kill_after_term;
         let family = limited.then(|| {
             // Elsewhere than on Linux this fails, and the tree ends at processes that
             // left it.
@@ -63,8 +67,7 @@ impl<'a> Supervisor<'a> {
         });
         let guarded = plan.stdin == Source::Auto && plan.may_retry && inherited.was_open(0);
         let stdin = if guarded { Stdin::look() } else { Stdin::Free };
-        let replays = plan.stdin == Source::Replay && plan.may_retry;
-        let streams = Streams::new(replays, plan.outputs, &plan.spool_folder, inherited);
+        let streams = Streams::new(plan, inherited);
         Ok(Self { plan, clock, inherited, command, family, null, stdin, streams, cut_off: false })
     }
 
@@ -115,6 +118,36 @@ impl<'a> Supervisor<'a> {
         self.family.is_some() && !family::is_visible()
     }
 
+    /// Passes on what the command left behind. A reader who takes his time is waited for,
+    /// until a signal or the limit on everything ends that too.
+    fn pass_on_the_rest(&mut self, ended: &mut Ended) {
+        let patience = ended.interrupted.map(|_| self.clock.elapsed().boot.saturating_add(PATIENCE));
+        let alarms = Alarms { running: None, boot: patience.or(self.plan.total_timeout) };
+        while !self.streams.finish() {
+            match self.clock.next(alarms, &mut self.streams.blocked()) {
+                Event::Signal(Received { signal, .. }) => match signal {
+                    _ if signal.ends_the_run() && ended.interrupted.is_none() => {
+                        // As the command itself would have ended, had it waited there.
+                        (ended.interrupted, ended.outcome) = (Some(signal), Outcome::Signaled(signal));
+                        return;
+                    }
+                    Signal::TSTP | Signal::TTIN | Signal::TTOU => self.clock.pause(|| unix::take(signal)),
+                    Signal::CHLD => {
+                        reap(|_, _| {});
+                    }
+                    _ => {}
+                },
+                Event::Alarm => {
+                    if let (None, Some(limit)) = (patience, self.plan.total_timeout) {
+                        ended.outcome = Outcome::TimedOut(TimeLimit::Total(limit));
+                    }
+                    return;
+                }
+                Event::Ready => {}
+            }
+        }
+    }
+
     /// What forbids a retry as far as the standard streams are concerned.
     fn stream_obstacle(&mut self) -> Option<Obstacle> {
         if self.streams.input_unreadable() || self.streams.input_lost().is_some() || self.stdin.is_lost() {
@@ -128,23 +161,24 @@ impl AttemptRunner for Supervisor<'_> {
     fn attempt(&mut self, facts: &Facts) -> Attempted {
         let terminal = Settings::read();
         let looks = self.plan.may_retry && self.inherited.was_open(1) && !self.streams.holds_stdout();
-        let stdout = if looks { Stdout::look(self.streams.written()) } else { Stdout::Indifferent };
+        let stdout = if looks { Stdout::look(self.streams.counted()) } else { Stdout::Indifferent };
         let facts = self.facts(facts);
         if let Some(signal) = self.signal_before_start() {
             // The key was pressed when there was no command yet that it could have reached.
             let obstacle = Some(Obstacle::Interrupted(signal));
-            return Attempted { outcome: Outcome::Signaled(signal), obstacle, wrote: Wrote::No };
+            return Attempted { obstacle, ..Attempted::with(Outcome::Signaled(signal)) };
         }
         let pid = match self.ends().and_then(|ends| self.command.start(self.inherited, &facts, ends.descriptors())) {
             Ok(pid) => pid,
             Err(outcome) => {
                 self.streams.end();
-                return Attempted { outcome, obstacle: self.stream_obstacle(), wrote: Wrote::No };
+                return Attempted { obstacle: self.stream_obstacle(), ..Attempted::with(outcome) };
             }
         };
         let streams = &mut self.streams;
-        let ended = Attempt::new(self.plan, self.clock, self.family.as_ref(), streams, pid).supervise();
-        self.streams.end();
+        let mut ended = Attempt::new(self.plan, self.clock, self.family.as_ref(), streams, pid).supervise();
+        self.pass_on_the_rest(&mut ended);
+        let sightings = self.streams.end();
         self.cut_off = ended.interrupted.is_some();
         let clean = matches!(ended.outcome, Outcome::Exited(_)) && ended.interrupted.is_none();
         if let (Some(terminal), false) = (terminal, clean) {
@@ -163,8 +197,12 @@ impl AttemptRunner for Supervisor<'_> {
             let folder = self.plan.spool_folder.display();
             say(&format!("--stdin replay: standard input cannot be kept in {folder} (TMPDIR): {}", cause(error)));
         }
-        let wrote = if obstacle.is_none() && looks { stdout.written_since(self.streams.written()) } else { Wrote::No };
-        Attempted { outcome: ended.outcome, obstacle, wrote }
+        let wrote = if obstacle.is_none() && looks {
+            self.streams.wrote_to_stdout().unwrap_or_else(|| stdout.written_since(self.streams.counted()))
+        } else {
+            Wrote::No
+        };
+        Attempted { outcome: ended.outcome, obstacle, wrote, sightings }
     }
 
     fn wait(&mut self, delay: Duration) -> Wake {
@@ -193,16 +231,21 @@ impl AttemptRunner for Supervisor<'_> {
             // What a signal ended is not whole, unless the command says that it is.
             return Ok(());
         }
-        for held in self.streams.wanted(success) {
-            if let Some(error) = held.lost() {
+        match self.streams.broken() {
+            Some((_, Errno::PIPE)) => return Err(Conclusion::ReaderGone),
+            Some((name, error)) => return Err(Conclusion::Lost(cannot_be_written(name, error))),
+            None => {}
+        }
+        for channel in self.streams.wanted(success) {
+            if let Some(error) = channel.lost() {
                 let folder = self.plan.spool_folder.display();
                 let cause = cause(error);
                 return Err(Conclusion::Lost(format!(
                     "{}: the output could not be kept in {folder} (TMPDIR), and none of it is written: {cause}",
-                    held.name()
+                    channel.target().name()
                 )));
             }
-            emit(held, self.clock)?;
+            emit(channel, self.clock)?;
         }
         Ok(())
     }
@@ -220,10 +263,10 @@ impl AttemptRunner for Supervisor<'_> {
 }
 
 /// Writes what was held back. A signal that ends runs ends this too.
-fn emit(held: &mut Held, clock: &SystemClock) -> Result<(), Conclusion> {
+fn emit(held: &mut Channel, clock: &SystemClock) -> Result<(), Conclusion> {
     let mut offset = 0;
     loop {
-        let mut target = vec![PollFd::from_borrowed_fd(held.target(), PollFlags::OUT)];
+        let mut target = vec![PollFd::from_borrowed_fd(held.target().stream(), PollFlags::OUT)];
         match clock.next(Alarms::default(), &mut target) {
             Event::Signal(Received { signal, .. }) => match signal {
                 _ if signal.ends_the_run() => return Err(Conclusion::Interrupted(signal)),
@@ -236,11 +279,12 @@ fn emit(held: &mut Held, clock: &SystemClock) -> Result<(), Conclusion> {
                 Ok(count) => offset += count,
                 Err(Errno::AGAIN | Errno::INTR) => {}
                 Err(Errno::PIPE) => return Err(Conclusion::ReaderGone),
-                Err(error) => {
-                    let error = format!("{} cannot be written: {}", held.name(), cause(&error.into()));
-                    return Err(Conclusion::Lost(error));
-                }
+                Err(error) => return Err(Conclusion::Lost(cannot_be_written(held.target().name(), error))),
             },
         }
     }
+}
+
+fn cannot_be_written(name: &str, error: Errno) -> String {
+    format!("{name} cannot be written: {}", cause(&error.into()))
 }

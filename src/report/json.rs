@@ -162,11 +162,11 @@ fn attempt_finished(
         "exit_code": exit_code,
         "signal": signal,
         "timed_out": matches!(outcome, Outcome::TimedOut(_)),
-        "http_status": match outcome { Outcome::Responded(status) => Some(*status), _ => None },
-        "error_code": null,
+        "http_status": verdict.http_status,
+        "error_code": verdict.error_code.as_deref().map(bounded),
         "error": error,
         "class": verdict.class.as_str(),
-        "rule": &verdict.rule,
+        "rule": bounded(&verdict.rule),
         "duration_ms": millis(duration),
     }))
 }
@@ -209,7 +209,7 @@ impl Reporter for Json<'_> {
         let (kind, fields) = match *event {
             Event::RunStarted => ("run_started", self.run_started()),
             Event::AttemptStarted { attempt } => ("attempt_started", object(json!({ "attempt": attempt }))),
-            Event::AttemptFinished { attempt, outcome, obstacle, verdict, duration } => {
+            Event::AttemptFinished { attempt, outcome, obstacle, verdict, duration, .. } => {
                 ("attempt_finished", attempt_finished(attempt, outcome, obstacle, verdict, duration))
             }
             Event::RetryScheduled { retry, .. } => ("retry_scheduled", self.retry_scheduled(retry)),

@@ -82,6 +82,8 @@ pub enum Event<'a> {
         verdict: &'a Verdict,
         /// How long it took.
         duration: Duration,
+        /// What its output asked for as a delay, where that is none.
+        no_delay: Option<&'a str>,
     },
     /// A wait begins, and another attempt after it.
     RetryScheduled {

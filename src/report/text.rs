@@ -37,6 +37,9 @@ pub fn describe(outcome: &Outcome) -> String {
         Outcome::TimedOut(TimeLimit::Attempt(limit)) => {
             format!("ended by --timeout {}", human(*limit))
         }
+        Outcome::TimedOut(TimeLimit::Idle(limit)) => {
+            format!("ended by --idle-timeout {}", human(*limit))
+        }
         Outcome::TimedOut(TimeLimit::Total(limit)) => {
             format!("ended by --total-timeout {}", human(*limit))
         }
@@ -66,13 +69,17 @@ pub struct Text<'a> {
     class: Class,
     /// The rule that judged the last attempt.
     rule: String,
+    /// What is to be advised, once.
+    advice: Option<String>,
+    advised: bool,
 }
 
 impl<'a> Text<'a> {
     /// A reporter that says as much as the plan asks for.
     pub fn new(plan: &'a Plan) -> Self {
         let verbosity = plan.verbosity;
-        Self { plan, verbosity, groups: Vec::new(), left_out: false, class: Class::Success, rule: String::new() }
+        let (groups, class, rule) = (Vec::new(), Class::Success, String::new());
+        Self { plan, verbosity, groups, left_out: false, class, rule, advice: None, advised: false }
     }
 
     fn note(&mut self, attempt: u64, outcome: &Outcome, verdict: &Verdict) {
@@ -109,6 +116,7 @@ impl<'a> Text<'a> {
         self.note(attempt, outcome, verdict);
         self.class = verdict.class;
         self.rule = verdict.rule.to_string();
+        self.advice = verdict.advice.as_deref().map(str::to_owned);
         if self.verbosity >= Verbosity::Verbose {
             say(&format!(
                 "{}: {} after {}: {} (rule {})",
@@ -121,7 +129,15 @@ impl<'a> Text<'a> {
         }
     }
 
-    fn retry_scheduled(&self, retry: &Retry, wrote: Wrote) {
+    /// Says what the user could do, once in a run.
+    fn advise(&mut self) {
+        if let (Some(advice), false) = (&self.advice, self.advised) {
+            say(&format!("hint: {advice}"));
+            self.advised = true;
+        }
+    }
+
+    fn retry_scheduled(&mut self, retry: &Retry, wrote: Wrote) {
         let mut line = format!("{} failed: {} ({})", self.attempt_of(retry.attempt - 1), self.last_words(), self.class);
         match retry.delay.wait {
             Duration::ZERO => line.push_str("; retrying at once"),
@@ -135,6 +151,7 @@ impl<'a> Text<'a> {
             Wrote::Yes => "; it had written to stdout (see --stdout final)",
         });
         say(&line);
+        self.advise();
         if self.verbosity >= Verbosity::Verbose {
             say(&self.computation(retry));
         }
@@ -176,6 +193,7 @@ impl<'a> Text<'a> {
         match delay.source {
             DelaySource::Backoff => {}
             DelaySource::Server => line.push_str("; the server asked for more"),
+            DelaySource::Output => line.push_str("; the output asked for more"),
             DelaySource::Limiter => line.push_str("; the rate limiter has no token before"),
         }
         if let Some(tokens) = retry.quota_left {
@@ -184,7 +202,7 @@ impl<'a> Text<'a> {
         line
     }
 
-    fn stopped(&self, summary: &Summary, elapsed: Duration) {
+    fn stopped(&mut self, summary: &Summary, elapsed: Duration) {
         if let Some(lost) = &summary.lost {
             say(lost);
         }
@@ -207,6 +225,9 @@ impl<'a> Text<'a> {
         if self.verbosity >= needed || own {
             say(&line);
         }
+        if self.verbosity >= Verbosity::Normal {
+            self.advise();
+        }
     }
 
     fn failure(&self, reason: &StopReason, attempts: u64) -> String {
@@ -222,7 +243,7 @@ impl<'a> Text<'a> {
             StopReason::Permanent if attempts == 1 && history.starts_with("cannot be started") => {
                 format!("{}: {history}", self.plan.program())
             }
-            StopReason::Permanent if self.rule.starts_with("--") => {
+            StopReason::Permanent if !self.rule.starts_with("default:") => {
                 format!("giving up after {tries}: {history} (permanent: {})", self.rule)
             }
             StopReason::Permanent => {
@@ -306,8 +327,11 @@ impl Reporter for Text<'_> {
                     say(&format!("{} starts: {}", self.attempt_of(*attempt), self.plan.program()));
                 }
             }
-            Event::AttemptFinished { attempt, outcome, verdict, duration, obstacle } => {
+            Event::AttemptFinished { attempt, outcome, verdict, duration, obstacle, no_delay } => {
                 self.attempt_finished(*attempt, outcome, verdict, *duration);
+                if let (Some(text), true) = (no_delay, self.verbosity >= Verbosity::Verbose) {
+                    say(&format!("--retry-after-match: '{text}' is no duration; it is ignored"));
+                }
                 if let (Some(Obstacle::Interrupted(signal)), true) = (obstacle, self.verbosity >= Verbosity::Everything)
                 {
                     say(&format!("{signal} arrived during the attempt: no other follows"));

@@ -121,10 +121,11 @@ fn impossible_rules_are_refused_with_a_hint_before_anything_runs() {
 }
 
 #[test]
-fn patterns_on_streams_are_refused_rather_than_ignored() {
+fn rules_that_no_command_can_meet_are_refused_rather_than_ignored() {
     let lab = Lab::new();
-    let run = lab.bare("--retry-on stdout:/x/ touch ran").finish();
-    run.exited(125).says(&["stdout:/x/", "explain"]);
+    for (rule, program) in [("http:503", "touch"), ("error:X", "curl"), ("body:/x/", "touch")] {
+        lab.bare(&format!("--retry-on {rule} {program} ran")).finish().exited(125).says(&[rule, "answers", program]);
+    }
     assert!(!lab.path("ran").exists());
 }
 

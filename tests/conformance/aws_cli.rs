@@ -1,7 +1,9 @@
 //! The AWS CLI's exit codes and error lines.
 
-use retryx::policy::response::aws_cli_error;
-use retryx::policy::{Class, Classifier, Evidence, Mode, Outcome};
+use std::cell::OnceCell;
+
+use retryx::policy::{Class, Classifier, Evidence, Lookout, Mode, Outcome, Preset, Verdict};
+use retryx::programs::Program;
 use serde_json::Value;
 
 use crate::check::{Check, ensure, equal, list, text};
@@ -17,11 +19,33 @@ pub fn add(suite: &mut Suite) {
     suite.rows("aws_cli/network_messages", network);
 }
 
+thread_local! {
+    static AWS: OnceCell<(Classifier, Lookout)> = const { OnceCell::new() };
+}
+
+/// What the preset makes of an exit and of what standard error says.
+fn judge(code: u8, stderr: &str) -> Verdict {
+    AWS.with(|aws| {
+        let (classifier, lookout) = aws.get_or_init(|| {
+            let preset: Preset = Program::named("aws").unwrap().unwrap().preset;
+            let mut lookout = Lookout::default();
+            preset.watched().for_each(|pattern| lookout.add(pattern, true));
+            (Classifier { preset: Some(preset), ..Classifier::new(Mode::Standard) }, lookout)
+        });
+        let (outcome, sightings) = (Outcome::Exited(code), lookout.sightings(b"", stderr.as_bytes()));
+        classifier.classify(&Evidence { sightings: &sightings, ..Evidence::of(&outcome) })
+    })
+}
+
 /// What an exit is taken for where standard error says this.
 pub fn class(code: u8, stderr: &str) -> Class {
-    let outcome = Outcome::Exited(code);
-    let evidence = Evidence { error_code: aws_cli_error(stderr), ..Evidence::of(&outcome) };
-    Classifier::new(Mode::Standard).classify(&evidence).class
+    judge(code, stderr).class
+}
+
+/// The code that a text holds, or the status in its place.
+pub fn code_of(stderr: &str) -> Option<String> {
+    let verdict = judge(255, stderr);
+    verdict.error_code.or(verdict.http_status.map(|status| status.to_string()))
 }
 
 /// Success and the user's interrupt are told by the code alone.
@@ -36,7 +60,7 @@ fn exit_code(row: &Row) -> Check {
 }
 
 fn line(row: &Row) -> Check {
-    equal("code", &aws_cli_error(text(row.value, "text")?), &row.value["code"].as_str())
+    equal("code", &code_of(text(row.value, "text")?).as_deref(), &row.value["code"].as_str())
 }
 
 /// The code that the vectors' own pattern finds in a text.
@@ -51,7 +75,7 @@ fn pattern(row: &Row) -> Check {
     let network = list(row.holder, "network_messages")?.iter().filter_map(Value::as_str);
     for text in samples.chain(network) {
         for text in [text.to_owned(), format!("aws: [ERROR]: {text}"), format!("warning\n\n{text}\nmore")] {
-            equal(&text, &aws_cli_error(&text), &code_by_pattern(row.value, &text)?)?;
+            equal(&text, &code_of(&text).as_deref(), &code_by_pattern(row.value, &text)?)?;
         }
     }
     Ok(())
@@ -62,11 +86,11 @@ fn client_error(row: &Row) -> Check {
     let (code, message) = (text(row.value, "code")?, text(row.value, "message")?);
     let suffix = text(row.value, "retry_suffix")?;
     let line = format!("An error occurred ({code}) when calling the Op operation{suffix}: {message}");
-    equal("code", &aws_cli_error(&line), &Some(code))
+    equal("code", &code_of(&line).as_deref(), &Some(code))
 }
 
 fn network(row: &Row) -> Check {
     let message = row.value.as_str().ok_or("the message is no text")?;
-    ensure(aws_cli_error(message).is_none(), || "a code was found".to_owned())?;
+    ensure(code_of(message).is_none(), || "a code was found".to_owned())?;
     equal("class", &class(255, message), &Class::Transient)
 }

@@ -4,11 +4,10 @@
 use std::time::Duration;
 
 use regex::Regex;
-use retryx::policy::response::aws_cli_error;
 use retryx::policy::{Classifier, Decision, DelaySource, Mode, Retry, Session, StopReason};
 use serde_json::{Value, json};
 
-use crate::aws_cli::code_by_pattern;
+use crate::aws_cli::{code_by_pattern, code_of};
 use crate::check::{Check, ensure, equal, float, list, text, whole};
 use crate::classification::is_retried;
 use crate::plans::AwsSettings;
@@ -57,7 +56,7 @@ fn run(row: &Row) -> Check {
     }
     let (what, stderr) = (text(row.value, "what")?, text(row.value, "stderr")?);
     let code = code_by_pattern(&vectors()["aws_cli"]["stderr_regex"], stderr)?;
-    equal("code in the error line", &aws_cli_error(stderr), &code)?;
+    equal("code in the error line", &code_of(stderr).as_deref(), &code)?;
     let failure = failure(what, code)?;
     // With u = 1, to be above what was drawn.
     let mut options = vec!["--jitter", "none"];
@@ -120,7 +119,7 @@ fn is_possible(retry: &Retry, gap: f64) -> Check {
     let least = match retry.delay.source {
         DelaySource::Backoff => 0.0,
         // At least what is asked for, or five seconds of it.
-        DelaySource::Server => retry.delay.server.unwrap_or_default().as_secs_f64().min(5.0),
+        DelaySource::Server | DelaySource::Output => retry.delay.server.unwrap_or_default().as_secs_f64().min(5.0),
         DelaySource::Limiter => most - WORK,
     };
     ensure(gap >= least && gap <= most + WORK, || format!("a gap of {gap} s is not between {least} and {most} s"))

@@ -7,11 +7,14 @@
 
 mod curl;
 #[path = "../support/mod.rs"]
+#[expect(dead_code, unused_imports, unused_macros, reason = "what the other end-to-end tests need")]
 mod support;
 
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Failed, Trial};
+use retryx::policy::Class;
+use retryx::programs::Program;
 use support::{Finished, Lab, skipped};
 
 /// A failure that a real program is brought to.
@@ -55,8 +58,23 @@ impl Case {
     }
 }
 
+/// Each row that says more than the defaults would is provoked by some case.
+fn every_row_has_a_case(cases: &[Case]) -> Result<(), Failed> {
+    let mut missing = Vec::new();
+    for name in Program::names() {
+        let program = Program::named(name)?.ok_or("a name without a preset")?;
+        for row in program.preset.rows.iter().filter(|row| row.class != Class::Transient) {
+            if !cases.iter().any(|case| (case.preset, case.row, case.class) == (name, &row.is, row.class.as_str())) {
+                missing.push(format!("{name}: {}", row.is));
+            }
+        }
+    }
+    if missing.is_empty() { Ok(()) } else { Err(format!("rows without a case: {}", missing.join("; ")).into()) }
+}
+
 fn main() -> ExitCode {
     let cases = [curl::CASES].concat();
-    let trials = cases.into_iter().map(|case| Trial::test(case.name(), move || case.check()));
-    libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
+    let mut trials: Vec<_> = cases.iter().map(|&case| Trial::test(case.name(), move || case.check())).collect();
+    trials.push(Trial::test("every_row_has_a_case", move || every_row_has_a_case(&cases)));
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

@@ -1,0 +1,74 @@
+//! A standard stream that retryx writes a command's bytes to, without ever waiting there:
+//! signals and time limits must be heard meanwhile.
+
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::pipe::PIPE_BUF;
+
+/// A stream of the caller's.
+pub(super) struct Target {
+    stream: BorrowedFd<'static>,
+    way: Way,
+}
+
+/// How it is written to.
+enum Way {
+    /// A file, which makes nobody wait.
+    File,
+    /// The same pipe or terminal, opened once more so that only this opening does not wait:
+    /// the flag belongs to an opening, and the caller's is shared with others.
+    Own(OwnedFd),
+    /// Where it cannot be opened: as many bytes as whatever has room takes without waiting.
+    Little,
+}
+
+impl Target {
+    /// The stream at this standard descriptor.
+    pub(super) fn new(stream: BorrowedFd<'static>) -> Self {
+        let kind = rustix::fs::fstat(stream).map(|stat| FileType::from_raw_mode(stat.st_mode));
+        let way = match kind {
+            Ok(FileType::RegularFile) => Way::File,
+            Ok(FileType::Fifo | FileType::CharacterDevice) => reopened(stream).map_or(Way::Little, Way::Own),
+            _ => Way::Little,
+        };
+        Self { stream, way }
+    }
+
+    /// Writes some of these bytes and says how many; `AGAIN` where there is no room.
+    pub(super) fn write(&self, bytes: &[u8]) -> rustix::io::Result<usize> {
+        match &self.way {
+            Way::File => rustix::io::write(self.stream, bytes),
+            Way::Own(own) => rustix::io::write(own, bytes),
+            Way::Little => {
+                let mut fds = [PollFd::from_borrowed_fd(self.stream, PollFlags::OUT)];
+                if poll(&mut fds, Some(&Timespec::default()))? == 0 {
+                    return Err(Errno::AGAIN);
+                }
+                rustix::io::write(self.stream, &bytes[..bytes.len().min(PIPE_BUF)])
+            }
+        }
+    }
+
+    /// The caller's own opening of it.
+    pub(super) fn stream(&self) -> BorrowedFd<'static> {
+        self.stream
+    }
+
+    /// What it is called.
+    pub(super) fn name(&self) -> &'static str {
+        if self.stream.as_raw_fd() == 2 { "standard error" } else { "standard output" }
+    }
+}
+
+fn reopened(stream: BorrowedFd<'_>) -> Option<OwnedFd> {
+    let path = format!("/proc/self/fd/{}", stream.as_raw_fd());
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let own = rustix::fs::open(path, flags, Mode::empty()).ok()?;
+    // Whatever is mounted there: it must be the same thing.
+    let [mine, theirs] = [rustix::fs::fstat(own.as_fd()), rustix::fs::fstat(stream)];
+    let same = matches!((mine, theirs), (Ok(a), Ok(b)) if (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino));
+    same.then_some(own)
+}
