@@ -152,7 +152,11 @@ impl Plan {
         }
         let program = program(&settings, &command)?;
         let session = session_plan(&settings, mode, program.as_ref(), &command)?;
-        let (environment, notes) = notes_and_own_retries(&settings, program.as_ref(), &mut command);
+        let sole = program.as_ref().filter(|_| settings.sole_retrier.unwrap_or(false));
+        let own_retries = sole.map(|program| program.sole_retrier.clone()).unwrap_or_default();
+        let notes = notes(&settings, program.as_ref(), &own_retries);
+        let after_program = command.len().min(1);
+        command.splice(after_program..after_program, own_retries.arguments.iter().map(OsString::from));
         let max_attempts = session.limits.max_attempts;
         let events_place = settings.place(Id::Events).to_owned();
         let verbosity = settings.verbosity()?;
@@ -168,7 +172,7 @@ impl Plan {
         let named = settings.preset.as_ref().is_some_and(|name| name != AUTO);
         let supervision = SupervisionPlan {
             command,
-            environment,
+            environment: own_retries.environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
             shell,
             own_group: settings.own_group.unwrap_or(false),
             stdin: settings.stdin.unwrap_or(Source::Auto),
@@ -251,32 +255,23 @@ fn program(settings: &Settings, command: &[OsString]) -> Result<Option<Program>,
     }
 }
 
-/// The variables that switch the program's own retries off, where that is asked for, and
-/// what is to be said. Arguments for it are put into the command.
-fn notes_and_own_retries(
-    settings: &Settings,
-    program: Option<&Program>,
-    command: &mut Vec<OsString>,
-) -> (Vec<(OsString, OsString)>, Vec<(Verbosity, String)>) {
+/// What is to be said of the program that was recognised, and of its own retries.
+fn notes(settings: &Settings, program: Option<&Program>, own_retries: &SoleRetrier) -> Vec<(Verbosity, String)> {
     let mut notes = Vec::new();
     if let Some(program) = program {
         notes.push((Verbosity::Verbose, format!("failures are judged by the preset {}", program.preset.name)));
     }
-    if !settings.sole_retrier.unwrap_or(false) {
-        return (Vec::new(), notes);
-    }
     let place = settings.place(Id::SoleRetrier);
-    let own = program.map(|program| &program.sole_retrier).filter(|own| **own != SoleRetrier::default());
-    let Some(own) = own else {
+    let asked = settings.sole_retrier.unwrap_or(false);
+    if asked && *own_retries == SoleRetrier::default() {
         notes.push((Verbosity::Normal, format!("{place}: nothing is known of retries of the program's own")));
-        return (Vec::new(), notes);
-    };
-    let set: Vec<_> = own.environment.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let told = [set, own.arguments.clone()].concat().join(" ");
-    notes.push((Verbosity::Verbose, format!("{place}: the program's own retries are switched off by {told}")));
-    let after_program = usize::from(!command.is_empty());
-    command.splice(after_program..after_program, own.arguments.iter().map(OsString::from));
-    (own.environment.iter().map(|(name, value)| (name.into(), value.into())).collect(), notes)
+    } else if asked {
+        let set = own_retries.environment.iter().map(|(name, value)| format!("{name}={value}"));
+        let told: Vec<_> = set.chain(own_retries.arguments.iter().cloned()).collect();
+        let told = told.join(" ");
+        notes.push((Verbosity::Verbose, format!("{place}: the program's own retries are switched off by {told}")));
+    }
+    notes
 }
 
 /// What is looked for in what the command writes. The user's own patterns are looked for

@@ -309,8 +309,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::policy::matcher::Pattern;
     use crate::policy::matcher::parse;
+    use crate::policy::matcher::{Check, Pattern};
     use crate::policy::{Lookout, Row, TimeLimit};
 
     fn class(outcome: &Outcome) -> Class {
@@ -483,8 +483,8 @@ mod tests {
         };
         let preset = Preset {
             name: "p".to_owned(),
-            status: Some(Pattern::parse("stderr:/error: (\\d+)/").unwrap()),
-            code: Some(Pattern::parse("stderr:/occurred \\((\\w+)\\)/").unwrap()),
+            status: Some(Pattern::parse("stderr:/error: (\\d+)/", Check::Now).unwrap()),
+            code: Some(Pattern::parse("stderr:/occurred \\((\\w+)\\)/", Check::Now).unwrap()),
             rows: vec![
                 row("3", Class::Permanent, "bad usage"),
                 row("22 and stderr:/later/", Class::Throttling, "asked to wait"),

@@ -195,10 +195,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::policy::matcher::Check;
 
     fn lookout(patterns: &[&str]) -> Lookout {
         let mut lookout = Lookout::default();
-        patterns.iter().for_each(|pattern| lookout.add(&Pattern::parse(pattern).unwrap(), true));
+        for pattern in patterns {
+            lookout.add(&Pattern::parse(pattern, Check::Now).unwrap(), true);
+        }
         lookout
     }
 
@@ -215,8 +218,10 @@ mod tests {
                 }
                 let mut seen = Sightings::default();
                 seen.add(scanner);
-                let found: Vec<_> =
-                    patterns.iter().map(|pattern| seen.captured(&Pattern::parse(pattern).unwrap())).collect();
+                let found: Vec<_> = patterns
+                    .iter()
+                    .map(|pattern| seen.captured(&Pattern::parse(pattern, Check::Now).unwrap()))
+                    .collect();
                 assert_eq!(found, [Some("9"), Some(""), Some(""), None], "{cut} {second}");
             }
         }
@@ -238,7 +243,7 @@ mod tests {
         assert_eq!([found(b"abc", b""), found(b"", b"abc"), found(b"", b"a")], [2, 2, 0]);
         assert!(lookout.wants(Stream::Stdout, true) && lookout.wants(Stream::Stderr, true));
         let mut only = Lookout::default();
-        only.add(&Pattern::parse("stderr:/x/").unwrap(), false);
+        only.add(&Pattern::parse("stderr:/x/", Check::Now).unwrap(), false);
         assert!(!only.wants(Stream::Stdout, false) && !only.wants(Stream::Stderr, true));
         assert!(only.wants(Stream::Stderr, false));
     }
@@ -271,9 +276,11 @@ mod tests {
             pieces in proptest::collection::vec(r"[ab \r\n\x1b\u{ff}]{0,6}", 0..5),
         ) {
             let patterns: Vec<_> = sources.iter().map(|&at| format!("stdout:/{}/", SOURCES[at])).collect();
-            let patterns: Vec<_> = patterns.iter().map(|pattern| Pattern::parse(pattern).unwrap()).collect();
+            let patterns: Vec<_> = patterns.iter().map(|pattern| Pattern::parse(pattern, Check::Now).unwrap()).collect();
             let mut scanner = Scanner::new(patterns.iter().cloned());
-            pieces.iter().for_each(|piece| scanner.feed(piece.as_bytes()));
+            for piece in &pieces {
+                scanner.feed(piece.as_bytes());
+            }
             let mut seen = Sightings::default();
             seen.add(scanner);
             let text = pieces.concat();

@@ -105,7 +105,7 @@ impl Channel {
 
     /// Whether something waits to be written.
     pub(super) fn is_blocked(&self) -> bool {
-        matches!(&self.destination, Destination::Pass { pending, .. } if pending.len() > 0)
+        matches!(&self.destination, Destination::Pass { pending, .. } if pending.start < pending.end)
     }
 
     /// Takes what is there, a turn's worth at most.
@@ -178,7 +178,7 @@ impl Channel {
     /// Writes what waits; false where there is no room for it now.
     fn pass_on(&mut self) -> bool {
         let Destination::Pass { pending, broken, written } = &mut self.destination else { return true };
-        while pending.len() > 0 {
+        while pending.start < pending.end {
             match self.target.write(&self.buffer[pending.clone()]) {
                 Ok(count) => {
                     pending.start += count;

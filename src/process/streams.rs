@@ -197,7 +197,8 @@ impl Streams {
 
     /// Takes and passes on what an attempt left whose command has ended; true once it is done.
     pub(super) fn finish(&mut self) -> bool {
-        self.channels.iter_mut().fold(true, |done, channel| channel.finish() && done)
+        let waiting = self.channels.iter_mut().filter_map(|channel| (!channel.finish()).then_some(()));
+        waiting.count() == 0
     }
 
     /// What to wait for until the rest can be passed on.
@@ -217,7 +218,7 @@ impl Streams {
 
     /// Tells the command's terminals of a new size; true where one has changed.
     pub(super) fn resize(&self) -> bool {
-        self.channels.iter().fold(false, |changed, channel| channel.resize() || changed)
+        self.channels.iter().filter(|channel| channel.resize()).count() > 0
     }
 
     /// What ended the passing on of a stream, and the stream's name.
