@@ -226,6 +226,11 @@ impl Channel {
     /// returns how many, zero at the end.
     pub(super) fn emit(&mut self, offset: u64) -> rustix::io::Result<u64> {
         let Destination::Hold { spool, .. } = &self.destination else { return Ok(0) };
+        if let Some(file) = spool.file()
+            && let Some(result) = self.target.write_from(file, offset, PIPE_SIZE)
+        {
+            return result.map(|count| count as u64);
+        }
         let count = match spool.read_at(offset, &mut self.buffer) {
             Ok(0) => return Ok(0),
             Ok(count) => count,
