@@ -2,7 +2,7 @@
 
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 
-use super::UsageError;
+use super::{UsageError, refused};
 
 const SEE: &str = "see retryx --help";
 
@@ -18,6 +18,9 @@ pub(super) fn usage_error(error: &Error) -> UsageError {
     // `--timeout <DURATION>` → `--timeout`
     let name = option.split(' ').next().unwrap_or_default();
     UsageError(match error.kind() {
+        ErrorKind::UnknownArgument if letter(&option).and_then(refused::refusal_of_letter).is_some() => {
+            letter(&option).and_then(refused::refusal_of_letter).unwrap_or_default()
+        }
         ErrorKind::UnknownArgument => match context(ContextKind::SuggestedArg) {
             meant if meant.is_empty() => {
                 format!("unknown option '{option}'; {SEE} (what belongs to the command comes after its name)")
@@ -35,4 +38,9 @@ pub(super) fn usage_error(error: &Error) -> UsageError {
             format!("{}; {SEE}", first.strip_prefix("error: ").unwrap_or(first))
         }
     })
+}
+
+/// The letter of a short option.
+fn letter(option: &str) -> Option<char> {
+    option.strip_prefix('-').filter(|rest| !rest.starts_with('-')).and_then(|rest| rest.chars().next())
 }

@@ -8,6 +8,7 @@
 mod errors;
 pub mod manual;
 pub mod options;
+pub mod refused;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -79,6 +80,9 @@ pub fn parse(words: &[OsString]) -> Result<Invocation, UsageError> {
     let at = words.len() - command.len();
     let explicit = at > 0 && words[at - 1].as_bytes() == b"--";
     let name = command.first().and_then(|word| word.to_str()).filter(|_| !explicit);
+    if let Some(refusal) = (name == Some("http")).then(|| refused::refusal(&words[at + 1..])).flatten() {
+        return Err(UsageError(refusal));
+    }
     if let Some(&(_, sub)) = Sub::NAMED.iter().find(|(known, _)| Some(*known) == name) {
         return match lex(&words[at..], sub)? {
             Lexed::Print(text) => Ok(Invocation::Print(text)),
@@ -110,8 +114,8 @@ enum Lexed {
 /// Takes the options of a run or subcommand off the front of the words, whose first is the
 /// name of the program or subcommand.
 fn lex(words: &[OsString], sub: Sub) -> Result<Lexed, UsageError> {
-    let lean = OPTIONS.iter().filter(|option| option.of(sub) && words.iter().any(|word| option.is_named_in(word)));
-    let matches = match skeleton(lean).try_get_matches_from(words) {
+    let lean = OPTIONS.iter().filter(|option| option.of(sub) && words.iter().any(|word| option.is_named_in(word, sub)));
+    let matches = match skeleton(sub, lean).try_get_matches_from(words) {
         Ok(matches) => matches,
         // The whole definition knows what else might have been meant.
         Err(_) => full_command(sub).try_get_matches_from(words).map_err(|error| errors::usage_error(&error))?,
@@ -150,19 +154,24 @@ fn given(matches: &ArgMatches, sub: Sub) -> Vec<Given> {
 }
 
 /// The parser for some of the options.
-fn skeleton<'a>(options: impl Iterator<Item = &'a Opt>) -> Command {
+fn skeleton<'a>(sub: Sub, options: impl Iterator<Item = &'a Opt>) -> Command {
     let command = Arg::new(COMMAND)
         .num_args(1..)
-        .trailing_var_arg(true)
+        // A command's options are its own; those of a request may stand after its URL.
+        .trailing_var_arg(sub != Sub::Http)
         .value_name("COMMAND")
         .value_parser(value_parser!(OsString));
-    Command::new("retryx").disable_help_flag(true).disable_version_flag(true).args(options.map(argument)).arg(command)
+    Command::new("retryx").disable_help_flag(true).disable_version_flag(true).args(options.map(|option| argument(option, sub))).arg(command)
 }
 
-fn argument(option: &Opt) -> Arg {
+fn argument(option: &Opt, sub: Sub) -> Arg {
     let arg = Arg::new(option.long).long(option.long);
-    let arg = if let Some(short) = option.short { arg.short(short) } else { arg };
+    let arg = if let Some(short) = option.short_of(sub) { arg.short(short) } else { arg };
     match option.value {
+        // What a request sends may look like an option.
+        Some(_) if !option.of(Sub::Run) && sub == Sub::Http => {
+            arg.action(ArgAction::Append).allow_hyphen_values(true).value_parser(value_parser!(OsString))
+        }
         Some(_) => arg.action(ArgAction::Append).allow_negative_numbers(true).value_parser(value_parser!(OsString)),
         None => arg.action(ArgAction::Count),
     }
@@ -194,13 +203,14 @@ pub fn full_command(sub: Sub) -> Command {
     };
     let (usage, about) = match sub {
         Sub::Run => (
-            "retryx [OPTIONS] [--] COMMAND [ARG]...\n       retryx [OPTIONS] plan | explain [OPTIONS]",
+            "retryx [OPTIONS] [--] COMMAND [ARG]...\n       retryx [OPTIONS] http [OPTIONS] URL\n       retryx [OPTIONS] plan | explain [OPTIONS]",
             "Run a command, and repeat it under the retry policies that AWS and Google Cloud document",
         ),
         Sub::Plan => ("retryx plan [OPTIONS]", "Show the delays that a policy gives, without running anything"),
         Sub::Explain => ("retryx explain [OPTIONS]", "Say what an outcome is taken for, and which rule says so"),
+        Sub::Http => ("retryx [OPTIONS] http [OPTIONS] URL", "Make an HTTP request, and repeat it where that is safe"),
     };
-    let command = skeleton(OPTIONS.iter().filter(|option| option.of(sub)))
+    let command = skeleton(sub, OPTIONS.iter().filter(|option| option.of(sub)))
         .mut_args(describe)
         .version(env!("CARGO_PKG_VERSION"))
         .about(about)
@@ -208,20 +218,20 @@ pub fn full_command(sub: Sub) -> Command {
         .after_help("A duration is in seconds or carries a unit: 300, 0.5, 250ms, 1h 30m. See --help for all words, and retryx(1).");
     match sub {
         Sub::Run => command.long_about(manual::ABOUT).after_long_help(manual::after_help()),
-        Sub::Plan | Sub::Explain => command,
+        Sub::Plan | Sub::Explain | Sub::Http => command,
     }
 }
 
 impl Opt {
     /// Whether a word may give this option; may say yes wrongly, never no.
-    fn is_named_in(&self, word: &OsStr) -> bool {
+    fn is_named_in(&self, word: &OsStr, sub: Sub) -> bool {
         match word.as_bytes() {
             [b'-', b'-', name @ ..] => {
                 let end = name.iter().position(|&byte| byte == b'=').unwrap_or(name.len());
                 &name[..end] == self.long.as_bytes()
             }
             [b'-', letters @ ..] => {
-                self.short.is_some_and(|short| letters.iter().any(|&letter| char::from(letter) == short))
+                self.short_of(sub).is_some_and(|short| letters.iter().any(|&letter| char::from(letter) == short))
             }
             _ => false,
         }
@@ -278,7 +288,7 @@ mod tests {
             (&["--max-attempt", "3", "x"], &["--max-attempt'", "--max-attempts"]),
             (&["--nonsense", "x"], &["--nonsense", "retryx --help"]),
             (&["-n"], &["--max-attempts", "needs a value"]),
-            (&["http", "GET"], &["http", "retryx -- http"]),
+            (&["stats", "x"], &["stats", "retryx -- stats"]),
             (&["--shell=1", "x"], &["--shell", "takes no value"]),
         ] {
             let error = parse(&words(line)).unwrap_err().0;
@@ -291,7 +301,7 @@ mod tests {
 
     #[test]
     fn the_definition_is_sound() {
-        for sub in [Sub::Run, Sub::Plan, Sub::Explain] {
+        for sub in [Sub::Run, Sub::Plan, Sub::Explain, Sub::Http] {
             full_command(sub).debug_assert();
         }
         for option in &OPTIONS {

@@ -1,0 +1,242 @@
+//! From a host to a connection: addresses, proxies, sockets, TLS.
+
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use rustix::net::sockopt::{set_tcp_nodelay, socket_error};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use rustls::ClientConfig;
+
+use super::connection::{Connection, Got};
+use super::failure::{Failure, Fault};
+use super::framing::Head;
+use super::names::{Family, resolve};
+use super::tls::{self, TlsPlan};
+use super::waiter::Waiter;
+use crate::report::text::cause;
+
+/// How long an address is tried alone before the next is tried beside it (RFC 8305).
+const HEAD_START: Duration = Duration::from_millis(250);
+
+/// An address that stands in for a host and port (`--resolve`, `--connect-to`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Redirection {
+    /// The host that is meant; `None` for any.
+    pub host: Option<String>,
+    /// The port that is meant; `None` for any.
+    pub port: Option<u16>,
+    /// The host to go to; `None` for the same.
+    pub to_host: Option<String>,
+    /// The port to go to; `None` for the same.
+    pub to_port: Option<u16>,
+}
+
+/// How connections are made; immutable for a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ConnectPlan {
+    /// Which addresses.
+    pub family: Family,
+    /// The limit on making a connection.
+    pub timeout: Option<Duration>,
+    /// Addresses given for hosts: host, port, addresses.
+    pub resolved: Vec<(String, u16, Vec<IpAddr>)>,
+    /// Hosts that stand in for others.
+    pub redirections: Vec<Redirection>,
+    /// A socket to speak through in place of the network.
+    pub unix_socket: Option<PathBuf>,
+    /// TLS.
+    pub tls: TlsPlan,
+}
+
+/// Where a request is to go, seen from the network.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Origin {
+    /// Whether TLS is spoken.
+    pub secure: bool,
+    /// The host, as in the URL.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+}
+
+/// A proxy.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Proxy {
+    /// Its host.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// The value of `Proxy-Authorization`, where it wants one.
+    pub authorization: Option<String>,
+}
+
+/// Makes connections and remembers what they have in common.
+pub struct Connector<'a> {
+    plan: &'a ConnectPlan,
+    tls: Option<Arc<ClientConfig>>,
+}
+
+impl<'a> Connector<'a> {
+    /// A connector that has made none yet.
+    pub fn new(plan: &'a ConnectPlan) -> Self {
+        Self { plan, tls: None }
+    }
+
+    /// Connects, over the proxy if there is one.
+    pub fn connect(&mut self, to: &Origin, proxy: Option<&Proxy>, waiter: &Waiter<'_>) -> Result<Connection, Failure> {
+        let waiter = &waiter.connecting(self.plan.timeout);
+        // What is wrong with certificates is found before anybody is bothered.
+        let config = if to.secure { Some(self.config()?) } else { None };
+        let socket = match (&self.plan.unix_socket, proxy) {
+            (Some(path), _) => unix(path, waiter)?,
+            (None, Some(proxy)) => self.reach(&proxy.host, proxy.port, Fault::ProxyName, waiter)?,
+            (None, None) => self.reach(&to.host, to.port, Fault::Name, waiter)?,
+        };
+        let mut connection = Connection::new(socket);
+        if let Some(config) = config {
+            if let Some(proxy) = proxy.filter(|_| self.plan.unix_socket.is_none()) {
+                tunnel(&mut connection, to, proxy, waiter)?;
+            }
+            let name = format!("{}:{}", to.host, to.port);
+            connection.secure(tls::session(&config, &to.host)?, &name, waiter)?;
+        }
+        Ok(connection)
+    }
+
+    fn config(&mut self) -> Result<Arc<ClientConfig>, Failure> {
+        if let Some(config) = &self.tls {
+            return Ok(Arc::clone(config));
+        }
+        let config = self.plan.tls.config()?;
+        self.tls = Some(Arc::clone(&config));
+        Ok(config)
+    }
+
+    fn reach(&self, host: &str, port: u16, fault: Fault, waiter: &Waiter<'_>) -> Result<OwnedFd, Failure> {
+        let redirection = self.plan.redirections.iter().find(|redirection| {
+            redirection.host.as_ref().is_none_or(|known| known.eq_ignore_ascii_case(host))
+                && redirection.port.is_none_or(|known| known == port)
+        });
+        let host = redirection.and_then(|to| to.to_host.as_deref()).unwrap_or(host);
+        let port = redirection.and_then(|to| to.to_port).unwrap_or(port);
+        let given = self.plan.resolved.iter().rev().find(|(known, at, _)| {
+            (known == "*" || known.eq_ignore_ascii_case(host.trim_matches(['[', ']']))) && *at == port
+        });
+        let addresses = match given {
+            Some((_, _, addresses)) => addresses.clone(),
+            None => resolve(host, self.plan.family, waiter).map_err(|failure| match failure {
+                Failure::Fault { fault: Fault::Name, text } => Failure::Fault { fault, text },
+                other => other,
+            })?,
+        };
+        let addresses: Vec<_> = addresses.into_iter().map(|address| SocketAddr::new(address, port)).collect();
+        first_of(host, &addresses, waiter)
+    }
+}
+
+/// Connects to the first of these addresses that answers.
+fn first_of(host: &str, addresses: &[SocketAddr], waiter: &Waiter<'_>) -> Result<OwnedFd, Failure> {
+    let mut waiting = addresses.iter();
+    let mut trying: Vec<(SocketAddr, OwnedFd)> = Vec::new();
+    let mut failed: Vec<String> = Vec::new();
+    let mut next_at = Duration::ZERO;
+    loop {
+        if trying.is_empty() || waiter.now() >= next_at {
+            match waiting.next() {
+                Some(address) => match begin(address) {
+                    Ok(socket) => trying.push((*address, socket)),
+                    Err(error) => {
+                        failed.push(format!("{address}: {}", cause(&error.into())));
+                        continue;
+                    }
+                },
+                None if trying.is_empty() => {
+                    return Err(Failure::new(Fault::Connect, format!("cannot connect to {host} ({})", failed.join("; "))));
+                }
+                None => {}
+            }
+            next_at = waiter.now().saturating_add(HEAD_START);
+        }
+        let until = (waiting.len() > 0).then_some(next_at);
+        let mut fds: Vec<_> =
+            trying.iter().map(|(_, socket)| PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::OUT)).collect();
+        waiter.wait(&mut fds, until)?;
+        let Some(at) = fds.iter().position(|fd| !fd.revents().is_empty()) else { continue };
+        drop(fds);
+        let (address, socket) = trying.swap_remove(at);
+        match socket_error(&socket) {
+            Ok(Ok(())) => {
+                let _ = set_tcp_nodelay(&socket, true);
+                return Ok(socket);
+            }
+            Ok(Err(error)) | Err(error) => failed.push(format!("{address}: {}", cause(&error.into()))),
+        }
+        next_at = Duration::ZERO;
+    }
+}
+
+fn begin(address: &SocketAddr) -> rustix::io::Result<OwnedFd> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
+    match connect(&socket, address) {
+        Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => Ok(socket),
+        Err(error) => Err(error),
+    }
+}
+
+fn unix(path: &PathBuf, waiter: &Waiter<'_>) -> Result<OwnedFd, Failure> {
+    let failed = |error: Errno| {
+        Failure::new(Fault::Connect, format!("cannot connect to the socket {}: {}", path.display(), cause(&error.into())))
+    };
+    let address = SocketAddrUnix::new(path).map_err(failed)?;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).map_err(failed)?;
+    loop {
+        match connect(&socket, &address) {
+            Ok(()) => return Ok(socket),
+            // Its queue is full: there is nothing to wait for but time.
+            Err(Errno::AGAIN) => waiter.wait(&mut Vec::new(), Some(waiter.now() + Duration::from_millis(10)))?,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+}
+
+/// Asks a proxy for a way through.
+fn tunnel(connection: &mut Connection, to: &Origin, proxy: &Proxy, waiter: &Waiter<'_>) -> Result<(), Failure> {
+    let lost = |error: &dyn std::fmt::Display| {
+        Failure::new(Fault::Receive, format!("the proxy {}:{}: {error}", proxy.host, proxy.port))
+    };
+    let authorization = proxy.authorization.as_ref().map(|value| format!("Proxy-Authorization: {value}\r\n"));
+    let target = format!("{}:{}", to.host, to.port);
+    let agent = super::USER_AGENT;
+    let request = format!(
+        "CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n{}User-Agent: {agent}\r\nProxy-Connection: Keep-Alive\r\n\r\n",
+        authorization.unwrap_or_default()
+    );
+    let mut rest = request.as_bytes();
+    loop {
+        if let Some((head, length)) = Head::parse(connection.received())? {
+            connection.consume(length);
+            return match head.status {
+                100..200 => continue,
+                200..300 => Ok(()),
+                status => Err(lost(&format!("it refuses the way to {target} with status {status}"))),
+            };
+        }
+        if !rest.is_empty() {
+            let count = connection.put(rest).map_err(|error| lost(&cause(&error)))?;
+            rest = &rest[count..];
+        }
+        let mut fds = vec![connection.interest(!rest.is_empty())];
+        waiter.wait(&mut fds, None)?;
+        if connection.fill().map_err(|error| lost(&cause(&error)))? == Got::End {
+            return Err(lost(&"it closed the connection"));
+        }
+    }
+}

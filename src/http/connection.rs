@@ -1,0 +1,196 @@
+//! A connection that never waits by itself: bytes in, bytes out, with or without TLS.
+
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustls::ClientConnection;
+
+use super::failure::{Failure, Fault};
+use super::tls;
+use super::waiter::Waiter;
+use crate::report::text::cause;
+
+/// Bytes read at once.
+const CHUNK: usize = 64 * 1024;
+
+/// What a look at the connection brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Got {
+    /// More bytes.
+    Some,
+    /// Nothing now.
+    Nothing,
+    /// The other side has sent all that it will.
+    End,
+}
+
+/// A connection.
+pub struct Connection {
+    socket: OwnedFd,
+    tls: Option<Box<ClientConnection>>,
+    /// What was received and not yet taken.
+    inbound: Vec<u8>,
+    /// How much of it was taken already.
+    start: usize,
+    ended: bool,
+    buffer: Vec<u8>,
+}
+
+impl Connection {
+    /// A connection over a socket that does not wait.
+    pub fn new(socket: OwnedFd) -> Self {
+        Self { socket, tls: None, inbound: Vec::new(), start: 0, ended: false, buffer: vec![0; CHUNK] }
+    }
+
+    /// Speaks TLS from now on; returns once the handshake is over.
+    pub fn secure(&mut self, mut tls: ClientConnection, name: &str, waiter: &Waiter<'_>) -> Result<(), Failure> {
+        // What a proxy sent after its answer belongs to no handshake.
+        let early = std::mem::take(&mut self.inbound).split_off(self.start);
+        self.start = 0;
+        tls.set_buffer_limit(Some(CHUNK));
+        self.tls = Some(Box::new(tls));
+        if !early.is_empty() {
+            return Err(Failure::new(Fault::Tls, format!("{name}: the server speaks before the handshake")));
+        }
+        while self.tls.as_ref().is_some_and(|tls| tls.is_handshaking()) {
+            self.flush().map_err(|error| Failure::new(Fault::Tls, format!("{name}: {}", cause(&error))))?;
+            let mut fds = vec![self.interest(false)];
+            waiter.wait(&mut fds, None)?;
+            if self.fill().map_err(|error| tls::failure(name, &error))? == Got::End {
+                return Err(Failure::new(Fault::Tls, format!("{name}: the connection was closed in the TLS handshake")));
+            }
+        }
+        self.flush().map_err(|error| Failure::new(Fault::Tls, format!("{name}: {}", cause(&error))))?;
+        Ok(())
+    }
+
+    /// What was received and not yet taken.
+    pub fn received(&self) -> &[u8] {
+        &self.inbound[self.start..]
+    }
+
+    /// Takes bytes off the front of that.
+    pub fn consume(&mut self, count: usize) {
+        self.start += count;
+        if self.start == self.inbound.len() {
+            self.inbound.clear();
+            self.start = 0;
+        } else if self.start >= CHUNK {
+            self.inbound.drain(..self.start);
+            self.start = 0;
+        }
+    }
+
+    /// What to wait for; `writing` where there is more to send.
+    pub fn interest(&self, writing: bool) -> PollFd<'_> {
+        let writing = writing || self.tls.as_ref().is_some_and(|tls| tls.wants_write());
+        let flags = if writing { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+        PollFd::from_borrowed_fd(self.socket.as_fd(), flags)
+    }
+
+    /// Receives what is there.
+    pub fn fill(&mut self) -> io::Result<Got> {
+        if self.ended {
+            return Ok(Got::End);
+        }
+        let got = match recv(&self.socket, &mut self.buffer[..], RecvFlags::DONTWAIT) {
+            Ok((0, _)) => {
+                self.ended = true;
+                0
+            }
+            Ok((count, _)) => count,
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return Ok(Got::Nothing),
+            Err(error) => return Err(error.into()),
+        };
+        let Some(tls) = &mut self.tls else {
+            self.inbound.extend_from_slice(&self.buffer[..got]);
+            return Ok(if got == 0 { Got::End } else { Got::Some });
+        };
+        let mut bytes = &self.buffer[..got];
+        let before = self.inbound.len();
+        loop {
+            // At the end of the stream this tells the session so.
+            let taken = tls.read_tls(&mut bytes)?;
+            let state = tls.process_new_packets().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+            let mut plain = vec![0; state.plaintext_bytes_to_read()];
+            tls.reader().read_exact(&mut plain)?;
+            self.inbound.extend_from_slice(&plain);
+            if state.peer_has_closed() {
+                self.ended = true;
+                return Ok(if self.inbound.len() > before { Got::Some } else { Got::End });
+            }
+            if taken == 0 || bytes.is_empty() {
+                break;
+            }
+        }
+        match (self.inbound.len() > before, self.ended) {
+            (true, _) => Ok(Got::Some),
+            (false, false) => Ok(Got::Nothing),
+            // The other side went without a word of farewell: whatever ended may be cut.
+            (false, true) if tls.is_handshaking() => Ok(Got::End),
+            (false, true) => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+
+    /// Sends some of these bytes and says how many.
+    pub fn put(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.tls {
+            None => write_to(&self.socket, bytes),
+            Some(tls) => {
+                let count = tls.writer().write(bytes)?;
+                self.flush()?;
+                Ok(count)
+            }
+        }
+    }
+
+    /// Sends what TLS still holds, as far as there is room; true where nothing is left.
+    pub fn flush(&mut self) -> io::Result<bool> {
+        let Some(tls) = &mut self.tls else { return Ok(true) };
+        while tls.wants_write() {
+            match tls.write_tls(&mut Socket(&self.socket)) {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether the other side has neither closed it nor sent what nobody asked for.
+    pub fn is_fresh(&mut self) -> bool {
+        self.received().is_empty() && matches!(self.fill(), Ok(Got::Nothing)) && self.received().is_empty()
+    }
+}
+
+impl AsFd for Connection {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// A socket as something to write to.
+struct Socket<'a>(&'a OwnedFd);
+
+impl io::Write for Socket<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match write_to(self.0, bytes)? {
+            0 if !bytes.is_empty() => Err(io::ErrorKind::WouldBlock.into()),
+            count => Ok(count),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn write_to(socket: &OwnedFd, bytes: &[u8]) -> io::Result<usize> {
+    match send(socket, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+        Ok(count) => Ok(count),
+        Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Ok(0),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,431 @@
+//! One HTTP request, repeated until its answer is good.
+//!
+//! Theory of operation. A [`Requester`] makes the attempts of a run. An attempt is a chain
+//! of steps: the request, and what redirects lead to; the next attempt starts at the first
+//! again. A step takes the connection that the one before left open, where that is to the
+//! same place and nobody has closed it, or makes a new one; sends the request while it looks
+//! for an early answer; and receives the body into [`output::Output`], which holds it until
+//! it is known to be whole, and keeps what it has across attempts, so that a download that
+//! broke off is continued where the server can.
+//!
+//! Nothing here blocks but [`waiter::Waiter`], where the network, signals and the limits of
+//! the attempt and the run are awaited together: so one limit holds for the whole chain, a
+//! dripping server is no excuse, and Ctrl-C ends at once.
+
+mod body;
+mod connect;
+mod connection;
+mod exchange;
+mod failure;
+mod framing;
+mod names;
+mod output;
+mod redirect;
+mod request;
+mod tls;
+mod waiter;
+mod write_out;
+
+use std::time::Duration;
+
+use flate2::write::{GzDecoder, ZlibDecoder};
+
+use body::Body;
+use connect::{Connector, Origin, Proxy};
+use connection::Connection;
+use exchange::{exchange, receive};
+pub use failure::{Failure, Fault};
+use framing::Head;
+use output::Output;
+use redirect::{Step, is_harmless};
+pub use request::{RequestPlan, plan_request};
+use waiter::{Ends, Waiter};
+
+use crate::clock::{Alarms, Clock, Event, SystemClock};
+use crate::driver::{AttemptRunner, Attempted, Conclusion, Facts, Wake};
+use crate::policy::response::Response;
+use crate::policy::{Obstacle, Outcome, Signal, StopReason, TimeLimit};
+use crate::process::{Wrote, unix};
+use crate::report::text::{cause, say};
+
+/// What requests say that they are sent by.
+pub const USER_AGENT: &str = concat!("retryx/", env!("CARGO_PKG_VERSION"));
+
+/// The most bytes of an answer's body that are looked at to judge it.
+const LOOKED_AT: usize = 1024 * 1024;
+/// The most bytes of a body that nobody wants which are received so that the connection can
+/// be used again.
+const DRAINED: u64 = 256 * 1024;
+/// Statuses after which a request can be repeated whatever it is: it was not acted on.
+const TOO_MANY_REQUESTS: u16 = 429;
+const UNAVAILABLE: u16 = 503;
+const RANGE_NOT_SATISFIABLE: u16 = 416;
+
+/// What the last answer came to, for the end of the run.
+#[derive(Default)]
+struct Last {
+    /// The heads of its chain, as they came.
+    heads: Vec<u8>,
+    /// The last head.
+    head: Head,
+    /// Where it came from.
+    url: String,
+    method: String,
+    redirects: u32,
+    /// Bytes of the body that were received.
+    size: u64,
+    took: Duration,
+}
+
+/// Makes attempts of one request.
+pub struct Requester<'a> {
+    plan: &'a RequestPlan,
+    clock: &'a SystemClock,
+    connector: Connector<'a>,
+    body: &'a Body,
+    output: Output<'a>,
+    /// A connection that may be used again, and where it leads.
+    kept: Option<(Origin, Option<Proxy>, Connection)>,
+    /// Whether something of the attempt's request may have reached a server.
+    reached: bool,
+    /// The body of a failure that is to be written.
+    failed_body: Vec<u8>,
+    last: Last,
+    attempts: u64,
+    waited: Duration,
+}
+
+impl<'a> Requester<'a> {
+    /// Prepares what the attempts share. Fails where the output can never be written.
+    pub fn new(plan: &'a RequestPlan, body: &'a Body, clock: &'a SystemClock) -> Result<Self, String> {
+        Ok(Self {
+            plan,
+            clock,
+            connector: Connector::new(&plan.connect),
+            body,
+            output: Output::new(&plan.output)?,
+            kept: None,
+            reached: false,
+            failed_body: Vec::new(),
+            last: Last::default(),
+            attempts: 0,
+            waited: Duration::ZERO,
+        })
+    }
+
+    fn waiter(&self) -> Waiter<'a> {
+        let now = self.clock.elapsed().running;
+        let attempt = self.plan.timeout.map(|limit| (now.saturating_add(limit), TimeLimit::Attempt(limit)));
+        let total = self.plan.total_timeout.map(|limit| (limit, TimeLimit::Total(limit)));
+        Waiter::new(self.clock, Ends { attempt, total, connecting: None })
+    }
+
+    /// Makes the request and follows where it leads; returns the last answer, its body
+    /// received.
+    fn chain(&mut self, waiter: &Waiter<'_>) -> Result<Response, Failure> {
+        if let Some(path) = self.body.changed() {
+            return Err(Failure::new(Fault::Read, format!("{} has changed since the first attempt", path.display())));
+        }
+        let mut step = self.plan.first_step();
+        loop {
+            let (head, mut kept) = self.step(&step, waiter)?;
+            self.last.heads.extend_from_slice(&head.raw);
+            self.last.url = step.url.to_string();
+            self.last.method.clone_from(&step.method);
+            self.last.redirects = step.redirects;
+            let next = step.next(head.status, head.value("location"), &self.plan.redirects)?;
+            let response = self.body_of(&head, &mut kept, &step, next.is_some(), waiter)?;
+            self.last.head = head;
+            self.kept = kept.may_keep.then_some((kept.origin, kept.proxy, kept.connection));
+            match next {
+                Some(next) => step = next,
+                None => return Ok(response),
+            }
+        }
+    }
+
+    /// Sends a request and receives the head of its answer.
+    fn step(&mut self, step: &Step, waiter: &Waiter<'_>) -> Result<(Head, Kept), Failure> {
+        let origin = origin(step)?;
+        let proxy = self.plan.proxy_for(&origin)?;
+        let kept = self.kept.take().filter(|(to, over, _)| (to, over) == (&origin, &proxy)).map(|(_, _, kept)| kept);
+        let mut connection = match kept {
+            Some(mut kept) if kept.is_fresh() => kept,
+            _ => self.connector.connect(&origin, proxy.as_ref(), waiter)?,
+        };
+        let nothing = Body::default();
+        let body = if step.with_body { self.body } else { &nothing };
+        let through = proxy.as_ref().filter(|_| !origin.secure && self.plan.connect.unix_socket.is_none());
+        let first = step.redirects == 0;
+        let fields = if first || step.url.origin() == self.plan.url.origin() { self.output.continuation() } else { Vec::new() };
+        let request = self.plan.head(step, body.length(), through, &fields, is_harmless);
+        self.reached = true;
+        let answered = exchange(&mut connection, &request, body, waiter, |_| {})?;
+        let may_keep = answered.sent_all && answered.head.keeps_alive();
+        Ok((answered.head, Kept { origin, proxy, connection, may_keep }))
+    }
+
+    /// Receives the body of an answer: into the output where it is wanted, else to judge it.
+    fn body_of(
+        &mut self,
+        head: &Head,
+        kept: &mut Kept,
+        step: &Step,
+        redirects: bool,
+        waiter: &Waiter<'_>,
+    ) -> Result<Response, Failure> {
+        let mut framing = head.framing(&step.method)?;
+        let mut response = Response { status: head.status, headers: head.fields.clone(), body: Vec::new() };
+        if head.status == RANGE_NOT_SATISFIABLE && !redirects {
+            kept.may_keep = false;
+            if self.output.is_complete_by(head) {
+                response.status = 200;
+                return Ok(response);
+            }
+            if self.output.size() > 0 {
+                self.output.restart()?;
+                return Err(Failure::new(Fault::Range, "the server has less than was received of it before"));
+            }
+        }
+        let wanted = !redirects && (200..400).contains(&head.status);
+        if wanted {
+            self.output.begin(head)?;
+            let output = &mut self.output;
+            let mut decoder = Decoder::of(head, self.plan.compressed)?;
+            let received = receive(&mut kept.connection, &mut framing, waiter, |bytes| {
+                decoder.take(bytes, |plain| output.take(plain, waiter))
+            });
+            let ended = received.and_then(|()| decoder.finish(|plain| output.take(plain, waiter)));
+            if let Err(failure) = ended {
+                if decoder.is_coded() {
+                    output.restart()?;
+                }
+                output.note_broken();
+                return Err(failure);
+            }
+            output.check()?;
+        } else {
+            let keep = self.plan.output.keep_failure && !redirects;
+            let failed = &mut self.failed_body;
+            let mut seen = 0u64;
+            let mut drained = false;
+            receive(&mut kept.connection, &mut framing, waiter, |bytes| {
+                seen += bytes.len() as u64;
+                let room = LOOKED_AT - response.body.len();
+                response.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
+                if keep {
+                    failed.extend_from_slice(bytes);
+                } else if seen > DRAINED.max(LOOKED_AT as u64) {
+                    drained = true;
+                    return Err(Failure::new(Fault::Receive, ""));
+                }
+                Ok(())
+            })
+            .or_else(|failure| match failure {
+                // Its status was read: a failure that is cut short is a failure all the same.
+                Failure::Fault { .. } => {
+                    drained = true;
+                    Ok(())
+                }
+                other => Err(other),
+            })?;
+            kept.may_keep &= !drained;
+        }
+        kept.may_keep &= !matches!(framing, framing::Framing::UntilClosed);
+        Ok(response)
+    }
+
+    /// Whether the attempt can be repeated without doing twice what should be done once.
+    fn may_repeat(&self, outcome: &Outcome, response: Option<&Response>) -> bool {
+        let asks_back = || response.is_some_and(|response| response.has("retry-after"));
+        self.plan.is_safe()
+            || !self.reached
+            || match outcome {
+                Outcome::Responded(TOO_MANY_REQUESTS) => true,
+                Outcome::Responded(UNAVAILABLE) => asks_back(),
+                _ => false,
+            }
+    }
+}
+
+/// A connection with what must be known to use it again.
+struct Kept {
+    origin: Origin,
+    proxy: Option<Proxy>,
+    connection: Connection,
+    may_keep: bool,
+}
+
+fn origin(step: &Step) -> Result<Origin, Failure> {
+    let host = step.url.host_str().unwrap_or_default().to_owned();
+    let port = step.url.port_or_known_default();
+    let (false, Some(port)) = (host.is_empty(), port) else {
+        return Err(Failure::new(Fault::Url, "the URL names no host"));
+    };
+    Ok(Origin { secure: step.url.scheme() == "https", host, port })
+}
+
+/// What takes the coding off a body.
+enum Decoder {
+    Plain,
+    Gzip(GzDecoder<Vec<u8>>),
+    Deflate(ZlibDecoder<Vec<u8>>),
+}
+
+impl Decoder {
+    fn of(head: &Head, asked: bool) -> Result<Self, Failure> {
+        let coding = head.value("content-encoding").unwrap_or_default().trim().to_ascii_lowercase();
+        match coding.as_str() {
+            _ if !asked => Ok(Self::Plain),
+            "" | "identity" => Ok(Self::Plain),
+            "gzip" | "x-gzip" => Ok(Self::Gzip(GzDecoder::new(Vec::new()))),
+            "deflate" => Ok(Self::Deflate(ZlibDecoder::new(Vec::new()))),
+            other => Err(Failure::new(Fault::Encoding, format!("the body's coding '{other}' was not asked for"))),
+        }
+    }
+
+    fn is_coded(&self) -> bool {
+        !matches!(self, Self::Plain)
+    }
+
+    fn take(&mut self, bytes: &[u8], mut plain: impl FnMut(&[u8]) -> Result<(), Failure>) -> Result<(), Failure> {
+        use std::io::Write as _;
+        // Small steps: a bomb unfolds a thousandfold.
+        for step in bytes.chunks(4096) {
+            let written = match self {
+                Self::Plain => {
+                    plain(step)?;
+                    continue;
+                }
+                Self::Gzip(decoder) => decoder.write_all(step).map(|()| std::mem::take(decoder.get_mut())),
+                Self::Deflate(decoder) => decoder.write_all(step).map(|()| std::mem::take(decoder.get_mut())),
+            };
+            plain(&written.map_err(|error| broken(&error))?)?;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, mut plain: impl FnMut(&[u8]) -> Result<(), Failure>) -> Result<(), Failure> {
+        let rest = match self {
+            Self::Plain => return Ok(()),
+            Self::Gzip(decoder) => decoder.try_finish().map(|()| std::mem::take(decoder.get_mut())),
+            Self::Deflate(decoder) => decoder.try_finish().map(|()| std::mem::take(decoder.get_mut())),
+        };
+        plain(&rest.map_err(|error| broken(&error))?)
+    }
+}
+
+fn broken(error: &std::io::Error) -> Failure {
+    Failure::new(Fault::Encoding, format!("the body's coding is broken: {}", cause(error)))
+}
+
+impl AttemptRunner for Requester<'_> {
+    fn attempt(&mut self, facts: &Facts) -> Attempted {
+        let waiter = self.waiter();
+        let started = self.clock.elapsed().running;
+        self.attempts = facts.attempt;
+        self.reached = false;
+        self.failed_body.clear();
+        self.last = Last::default();
+        let result = self.chain(&waiter);
+        self.last.took = self.clock.elapsed().running.saturating_sub(started);
+        self.last.size = self.output.size();
+        let (outcome, response) = match result {
+            Ok(response) => (Outcome::Responded(response.status), Some(response)),
+            Err(Failure::TimedOut(limit)) => (Outcome::TimedOut(limit), None),
+            Err(Failure::Interrupted(signal)) => (Outcome::Interrupted(signal), None),
+            Err(Failure::Fault { fault, text }) => {
+                (Outcome::TransportFailed { code: fault.code(), may_pass: fault.may_pass(), error: text }, None)
+            }
+        };
+        let obstacle = match outcome {
+            Outcome::Interrupted(signal) => Some(Obstacle::Interrupted(signal)),
+            _ if !self.may_repeat(&outcome, response.as_ref()) => Some(Obstacle::UnsafeRequest),
+            _ => None,
+        };
+        Attempted { obstacle, response, ..Attempted::with(outcome) }
+    }
+
+    fn wait(&mut self, delay: Duration) -> Wake {
+        let before = self.clock.elapsed().boot;
+        let end = before.saturating_add(delay);
+        let wake = loop {
+            match self.clock.next(Alarms { running: None, boot: Some(end) }, &mut Vec::new()) {
+                Event::Alarm => break Wake::Elapsed,
+                Event::Ready => {}
+                Event::Signal(received) => match received.signal {
+                    signal if signal.ends_the_run() => break Wake::Interrupted(signal),
+                    Signal::TSTP | Signal::TTIN | Signal::TTOU => self.clock.pause(|| unix::take(received.signal)),
+                    _ => {}
+                },
+            }
+        };
+        self.waited += self.clock.elapsed().boot.saturating_sub(before);
+        wake
+    }
+
+    fn conclude(&mut self, reason: &StopReason) -> Result<(), Conclusion> {
+        let waiter = Waiter::new(self.clock, Ends::default());
+        let written = self.write_result(*reason == StopReason::Success, &waiter);
+        written.map_err(|failure| match failure {
+            Failure::Interrupted(signal) => Conclusion::Interrupted(signal),
+            other => Conclusion::Lost(other.to_string()),
+        })
+    }
+
+    fn prepare_retry(&mut self) -> Result<(), Obstacle> {
+        Ok(())
+    }
+}
+
+impl Requester<'_> {
+    /// Writes what the run came to: the body, the heads, and what `-w` asks for.
+    fn write_result(&mut self, success: bool, waiter: &Waiter<'_>) -> Result<(), Failure> {
+        let heads = std::mem::take(&mut self.last.heads);
+        if let Some(path) = &self.plan.dump_heads {
+            self.write_heads(path, &heads, waiter)?;
+        }
+        if success {
+            self.output.finish(&heads, waiter)?;
+        } else if self.plan.output.keep_failure {
+            let heads = if self.plan.output.include { &heads[..] } else { b"" };
+            let body = [heads, &self.failed_body].concat();
+            match &self.plan.output.file {
+                None => output::write_stdout(&body, waiter)?,
+                Some(path) => std::fs::write(path, body).map_err(|error| {
+                    Failure::new(Fault::Write, format!("{} cannot be written: {}", path.display(), cause(&error)))
+                })?,
+            }
+        } else if self.plan.output.include && self.plan.output.file.is_none() && !heads.is_empty() {
+            output::write_stdout(&heads, waiter)?;
+        }
+        if let Some(format) = &self.plan.write_out {
+            let text = write_out::fill(format, &self.figures());
+            output::write_stdout(text.as_bytes(), waiter)?;
+        }
+        Ok(())
+    }
+
+    fn write_heads(&self, path: &std::path::Path, heads: &[u8], waiter: &Waiter<'_>) -> Result<(), Failure> {
+        if path.as_os_str() == "-" {
+            return output::write_stdout(heads, waiter);
+        }
+        std::fs::write(path, heads).map_err(|error| {
+            Failure::new(Fault::Write, format!("-D {} cannot be written: {}", path.display(), cause(&error)))
+        })
+    }
+
+    fn figures(&self) -> write_out::Figures<'_> {
+        write_out::Figures {
+            head: &self.last.head,
+            url: &self.last.url,
+            method: &self.last.method,
+            redirects: self.last.redirects,
+            size: self.last.size,
+            uploaded: self.body.length(),
+            took: self.last.took,
+            attempts: self.attempts,
+            waited: self.waited,
+        }
+    }
+}
