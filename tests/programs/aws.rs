@@ -173,6 +173,10 @@ pub const CASES: &[Case] = &[
     transient("status 500", "v2", |lab| answered(lab, V2, &[bare(500)], "sqs list-queues")),
     permanent("status 404", "v1", |lab| answered(lab, V1, &[bare(404)], "s3api head-object --bucket bucket --key k")),
     permanent("status 404", "fatal v2", |lab| answered(lab, V2, &[bare(404)], "s3 cp s3://bucket/key here")),
+    permanent("status 400", "v1", |lab| answered(lab, V1, &[bare(400)], "dynamodb list-tables")),
+    transient("a bad request without a reason", "v2", |lab| {
+        answered(lab, V2, &[bare(400)], "s3 cp s3://bucket/key here")
+    }),
     permanent("status 403", "waiter v1", |lab| {
         answered(lab, V1, &[bare(403)], "s3api wait object-exists --bucket bucket --key k")
     }),
