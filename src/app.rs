@@ -46,7 +46,7 @@ fn try_run(words: &[OsString]) -> Result<ExitStatus> {
         }
         Sub::Explain => {
             say_unless(quiet, &warnings);
-            print(&forecast::explain::show(&given, command)?)
+            print(&forecast::explain::show(&given, &command)?)
         }
     }
 }

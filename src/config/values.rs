@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::EventsTarget;
 use crate::cli::{Given, UsageError};
-use crate::policy::matcher::{self, Pattern, Stream, Term};
+use crate::policy::matcher::{self, Check, Pattern, Stream, Term};
 use crate::policy::{NANO, Signal};
 use crate::process::{Output, Source};
 use crate::programs::Program;
@@ -154,7 +154,7 @@ pub(super) fn preset(given: &Given) -> Result<String, UsageError> {
 /// A pattern whose one group captures a delay.
 pub(super) fn delay_pattern(given: &Given) -> Result<Pattern, UsageError> {
     const FORM: &str = "valid is a pattern with one group, as in stderr:/retry in (\\d+)s/";
-    match Pattern::parse(text(given)) {
+    match Pattern::parse(text(given), Check::Now) {
         Ok(pattern) if pattern.stream() == Stream::Body => {
             Err(wrong(given, &format!("speaks of an answer's body, and a command has none; {FORM}")))
         }

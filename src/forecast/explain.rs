@@ -24,7 +24,7 @@ struct Asked {
 }
 
 /// The answer, as text or JSON.
-pub fn show(given: &[Given], command: Vec<OsString>) -> Result<String, UsageError> {
+pub fn show(given: &[Given], command: &[OsString]) -> Result<String, UsageError> {
     if let Some(word) = command.first() {
         return Err(UsageError(format!(
             "explain runs nothing, but '{}' was given; name the outcome with --exit, --signal, --timed-out or --status",

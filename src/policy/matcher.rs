@@ -10,6 +10,7 @@
 
 use std::fmt;
 use std::ops::RangeInclusive;
+use std::sync::{Arc, OnceLock};
 
 use regex::bytes::{Regex, RegexBuilder};
 use regex_syntax::hir::Look;
@@ -42,7 +43,15 @@ pub struct Pattern {
     stream: Stream,
     source: String,
     ignore_case: bool,
-    regex: Regex,
+    /// Shared by all copies.
+    expressions: Arc<Expressions>,
+}
+
+/// A pattern's expressions, each made when it is first needed.
+#[derive(Debug, Default)]
+struct Expressions {
+    of_line: OnceLock<Regex>,
+    among_lines: OnceLock<Option<Regex>>,
 }
 
 impl PartialEq for Pattern {
@@ -148,25 +157,34 @@ impl Atom {
 }
 
 impl Pattern {
-    fn new(stream: Stream, source: String, ignore_case: bool) -> Result<Self, String> {
-        match RegexBuilder::new(&source).case_insensitive(ignore_case).build() {
-            Ok(regex) => Ok(Self { stream, source, ignore_case, regex }),
-            Err(error) => {
-                // The library draws a picture over several lines: the pattern, a caret below
-                // the place, and in the last line what is wrong.
-                let text = error.to_string();
-                let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
-                let caret =
-                    text.lines().find(|line| line.trim_start().starts_with('^')).and_then(|line| line.find('^'));
-                let place = caret.map(|at| format!(" at character {}", at.saturating_sub(INDENT) + 1));
-                Err(format!("the pattern /{source}/ cannot be read{}: {reason}", place.unwrap_or_default()))
-            }
+    fn new(stream: Stream, source: String, ignore_case: bool, check: Check) -> Result<Self, String> {
+        let pattern = Self { stream, source, ignore_case, expressions: Arc::default() };
+        if check == Check::Now {
+            let _ = pattern.expressions.of_line.set(pattern.compile()?);
         }
+        Ok(pattern)
+    }
+
+    fn compile(&self) -> Result<Regex, String> {
+        RegexBuilder::new(&self.source).case_insensitive(self.ignore_case).build().map_err(|error| {
+            // The library draws a picture over several lines: the pattern, a caret below
+            // the place, and in the last line what is wrong.
+            let text = error.to_string();
+            let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
+            let caret = text.lines().find(|line| line.trim_start().starts_with('^')).and_then(|line| line.find('^'));
+            let place = caret.map(|at| format!(" at character {}", at.saturating_sub(INDENT) + 1));
+            format!("the pattern /{}/ cannot be read{}: {reason}", self.source, place.unwrap_or_default())
+        })
+    }
+
+    /// The expression; one that was never checked and is none matches nothing.
+    fn regex(&self) -> &Regex {
+        self.expressions.of_line.get_or_init(|| self.compile().unwrap_or_else(|_| nothing()))
     }
 
     /// Reads one pattern alone, `stderr:/RE/` for example.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        match parse_atom(text)? {
+    pub fn parse(text: &str, check: Check) -> Result<Self, String> {
+        match parse_atom(text, check)? {
             (Atom::Pattern(pattern), "") => Ok(pattern),
             _ => Err(format!("'{text}' is not one pattern; write it as stderr:/text (\\d+)/")),
         }
@@ -184,40 +202,68 @@ impl Pattern {
 
     /// How many groups it has that capture something.
     pub fn groups(&self) -> usize {
-        self.regex.captures_len() - 1
+        self.regex().captures_len() - 1
     }
 
     /// Whether a line matches.
     pub(super) fn is_in(&self, line: &[u8]) -> bool {
-        self.regex.is_match(line)
+        self.regex().is_match(line)
     }
 
     /// What the first group that took part captured in a line; nothing at all is an empty
     /// text where the pattern has no group.
     pub(super) fn capture(&self, line: &[u8]) -> Option<String> {
-        let captures = self.regex.captures(line)?;
+        let captures = self.regex().captures(line)?;
         let group = captures.iter().skip(1).flatten().next();
         Some(group.map(|group| String::from_utf8_lossy(group.as_bytes()).into_owned()).unwrap_or_default())
     }
 
-    /// An expression that matches wherever this pattern matches a line of a longer text;
+    /// Whether it may match one of these lines; false is certain.
+    pub(super) fn may_be_among(&self, lines: &[u8]) -> bool {
+        let regex = self.expressions.among_lines.get_or_init(|| self.among_lines());
+        regex.as_ref().is_none_or(|regex| regex.is_match(lines))
+    }
+
+    /// An expression that matches in a text wherever this pattern matches a line of it;
     /// `None` where none can be had, as the pattern speaks of the beginning or end of a text.
-    pub(super) fn among_lines(&self) -> Option<String> {
+    fn among_lines(&self) -> Option<Regex> {
         let mut parser = regex_syntax::ParserBuilder::new();
         parser.utf8(false).case_insensitive(self.ignore_case).multi_line(true).crlf(true);
-        let hir = parser.build().parse(&self.source).ok()?;
-        let looks = hir.properties().look_set();
+        let looks = parser.build().parse(&self.source).ok()?.properties().look_set();
         let others = [Look::Start, Look::End, Look::StartLF, Look::EndLF];
-        (!others.into_iter().any(|look| looks.contains(look))).then(|| hir.to_string())
+        if others.into_iter().any(|look| looks.contains(look)) {
+            return None;
+        }
+        let mut builder = RegexBuilder::new(&self.source);
+        builder.case_insensitive(self.ignore_case).multi_line(true).crlf(true).build().ok()
     }
+}
+
+/// When a pattern's expression is made, and so what is wrong with it is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Check {
+    /// At once: somebody typed it.
+    Now,
+    /// When it is needed: it came with this program, whose tests have checked it.
+    Later,
+}
+
+/// An expression that matches nothing.
+fn nothing() -> Regex {
+    Regex::new("[a&&b]").expect("an empty class is an expression")
 }
 
 /// Reads a list. The error names the part and what would be valid.
 pub fn parse(list: &str) -> Result<Vec<Term>, String> {
+    parse_list(list, Check::Now)
+}
+
+/// Reads a list whose patterns are checked then.
+pub fn parse_list(list: &str, check: Check) -> Result<Vec<Term>, String> {
     let mut terms = Vec::new();
     let mut rest = list;
     loop {
-        let (term, after) = parse_term(rest)?;
+        let (term, after) = parse_term(rest, check)?;
         terms.push(term);
         match after.strip_prefix(',') {
             Some(next) => rest = next,
@@ -227,11 +273,11 @@ pub fn parse(list: &str) -> Result<Vec<Term>, String> {
     }
 }
 
-fn parse_term(text: &str) -> Result<(Term, &str), String> {
+fn parse_term(text: &str, check: Check) -> Result<(Term, &str), String> {
     let mut atoms = Vec::new();
     let mut rest = text;
     loop {
-        let (atom, after) = parse_atom(rest.trim_start_matches(' '))?;
+        let (atom, after) = parse_atom(rest.trim_start_matches(' '), check)?;
         atoms.push(atom);
         let after = after.trim_start_matches(' ');
         match after.strip_prefix("and ") {
@@ -241,10 +287,10 @@ fn parse_term(text: &str) -> Result<(Term, &str), String> {
     }
 }
 
-fn parse_atom(text: &str) -> Result<(Atom, &str), String> {
+fn parse_atom(text: &str, check: Check) -> Result<(Atom, &str), String> {
     for (prefix, stream) in STREAMS {
         if let Some(rest) = text.strip_prefix(prefix) {
-            return parse_pattern(prefix, stream, rest);
+            return parse_pattern(prefix, stream, rest, check);
         }
     }
     let end = text.find([',', ' ']).unwrap_or(text.len());
@@ -252,7 +298,7 @@ fn parse_atom(text: &str) -> Result<(Atom, &str), String> {
     Ok((parse_word(word)?, rest))
 }
 
-fn parse_pattern<'a>(prefix: &str, stream: Stream, text: &'a str) -> Result<(Atom, &'a str), String> {
+fn parse_pattern<'a>(prefix: &str, stream: Stream, text: &'a str, check: Check) -> Result<(Atom, &'a str), String> {
     let body =
         text.strip_prefix('/').ok_or(format!("{prefix} needs a pattern between slashes, as in {prefix}/text/"))?;
     let mut source = String::new();
@@ -262,7 +308,7 @@ fn parse_pattern<'a>(prefix: &str, stream: Stream, text: &'a str) -> Result<(Ato
             '/' => {
                 let after = &body[at + 1..];
                 let ignore_case = after.starts_with('i');
-                let pattern = Pattern::new(stream, source, ignore_case)?;
+                let pattern = Pattern::new(stream, source, ignore_case, check)?;
                 return Ok((Atom::Pattern(pattern), &after[usize::from(ignore_case)..]));
             }
             '\\' => match chars.next() {

@@ -156,14 +156,12 @@ impl<'a> Attempt<'a> {
     }
 
     fn alarms(&self) -> Alarms {
-        match &self.ending {
-            Some(ending) => Alarms { running: Some(ending.next), boot: None },
-            None => {
-                let timeout = self.plan.timeout.map(|limit| self.started.saturating_add(limit));
-                let running = timeout.into_iter().chain(self.silence_ends()).min();
-                Alarms { running, boot: self.plan.total_timeout }
-            }
+        if let Some(ending) = &self.ending {
+            return Alarms { running: Some(ending.next), boot: None };
         }
+        let timeout = self.plan.timeout.map(|limit| self.started.saturating_add(limit));
+        let running = timeout.into_iter().chain(self.silence_ends()).min();
+        Alarms { running, boot: self.plan.total_timeout }
     }
 
     /// When the command has been silent for too long.

@@ -128,6 +128,9 @@ impl Streams {
     /// Whether the last attempt wrote to standard output, where that was seen.
     pub(super) fn wrote_to_stdout(&self) -> Option<Wrote> {
         let number = self.ways[0].channel()?;
+        if rustix::termios::isatty(rustix::stdio::stdout()) {
+            return Some(Wrote::No);
+        }
         Some(match self.channels.get(number)?.of_attempt() {
             0 => Wrote::No,
             _ if self.ways[1].channel() == Some(number) => Wrote::Perhaps,
@@ -197,7 +200,8 @@ impl Streams {
 
     /// Takes and passes on what an attempt left whose command has ended; true once it is done.
     pub(super) fn finish(&mut self) -> bool {
-        self.channels.iter_mut().fold(true, |done, channel| channel.finish() && done)
+        let waiting = self.channels.iter_mut().filter_map(|channel| (!channel.finish()).then_some(()));
+        waiting.count() == 0
     }
 
     /// What to wait for until the rest can be passed on.
@@ -212,12 +216,16 @@ impl Streams {
         }
         let mut sightings = Sightings::default();
         self.channels.iter_mut().filter_map(Channel::end).for_each(|scanner| sightings.add(scanner));
+        let is_unread = |index: usize| self.ways[index] == Way::Through && self.lookout.wants(OUTPUTS[index], false);
+        if (0..2).any(is_unread) {
+            sightings.note_unread();
+        }
         sightings
     }
 
     /// Tells the command's terminals of a new size; true where one has changed.
     pub(super) fn resize(&self) -> bool {
-        self.channels.iter().fold(false, |changed, channel| channel.resize() || changed)
+        self.channels.iter().filter(|channel| channel.resize()).count() > 0
     }
 
     /// What ended the passing on of a stream, and the stream's name.

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::policy::matcher::{self, Pattern};
+use crate::policy::matcher::{self, Check, Pattern};
 use crate::policy::{Class, Preset, Row};
 
 const PRESETS: &str = include_str!("presets.toml");
@@ -15,6 +15,7 @@ const PRESETS: &str = include_str!("presets.toml");
 /// All that is known of one program.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Program {
+    names: Vec<String>,
     /// What its failures mean.
     pub preset: Preset,
     /// How its own retries are switched off.
@@ -48,7 +49,6 @@ struct Arguments {
 #[serde(deny_unknown_fields)]
 struct Table {
     #[serde(default)]
-    #[expect(dead_code, reason = "looked at before anything is parsed")]
     names: Vec<String>,
     status: Option<String>,
     code: Option<String>,
@@ -84,6 +84,11 @@ impl Program {
             line.map_or(name == base, |line| line.split('"').skip(1).step_by(2).any(|name| name == base))
         };
         sections().find(|(name, text)| is_its_name(name, text)).map(|(name, text)| read(name, text)).transpose()
+    }
+
+    /// The base names of the programs that it is for.
+    pub fn base_names(&self) -> &[String] {
+        &self.names
     }
 
     /// The names of all presets.
@@ -143,26 +148,23 @@ fn read(name: &str, text: &str) -> Result<Program, String> {
     let wrong = |what: String| format!("the preset {name}: {what}");
     let mut tables: BTreeMap<String, Table> = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
     let table = tables.remove(name).ok_or_else(|| wrong("its table is missing".into()))?;
-    let pattern = |text: Option<String>| text.map(|text| captures(&text)).transpose().map_err(wrong);
+    let pattern =
+        |text: Option<String>| text.map(|text| Pattern::parse(&text, Check::Later)).transpose().map_err(wrong);
     let preset = Preset {
         name: name.to_owned(),
         status: pattern(table.status)?,
         code: pattern(table.code)?,
         rows: table.rows.into_iter().map(row).collect::<Result<_, _>>().map_err(wrong)?,
     };
-    Ok(Program { preset, sole_retrier: table.sole_retrier, arguments: table.arguments })
-}
-
-fn captures(text: &str) -> Result<Pattern, String> {
-    let pattern = Pattern::parse(text)?;
-    if pattern.groups() == 0 { Err(format!("{text} has no group")) } else { Ok(pattern) }
+    let names = if table.names.is_empty() { vec![name.to_owned()] } else { table.names };
+    Ok(Program { names, preset, sole_retrier: table.sole_retrier, arguments: table.arguments })
 }
 
 fn row(row: TableRow) -> Result<Row, String> {
     let wrong = |what: &str| format!("the row '{}': {what}", row.is);
     let class = [Class::Permanent, Class::Throttling, Class::Transient].into_iter().find(|c| c.as_str() == row.class);
     let class = class.ok_or_else(|| wrong("class is permanent, throttling or transient"))?;
-    let mut terms = matcher::parse(&row.when).map_err(|error| wrong(&error))?;
+    let mut terms = matcher::parse_list(&row.when, Check::Later).map_err(|error| wrong(&error))?;
     match (terms.pop(), terms.as_slice()) {
         (Some(when), []) => Ok(Row { when, class, is: row.is, advice: row.advice }),
         _ => Err(wrong("when is one condition; several take a row each")),
@@ -186,6 +188,13 @@ mod tests {
         for name in names {
             let program = Program::named(name).unwrap().unwrap();
             let mut seen = HashSet::new();
+            for text in program.preset.watched().map(ToString::to_string) {
+                // What was put off until it is needed is checked here.
+                Pattern::parse(&text, Check::Now).unwrap();
+            }
+            for pattern in program.preset.status.iter().chain(&program.preset.code) {
+                assert!(pattern.groups() > 0, "{name}: {pattern}");
+            }
             for row in &program.preset.rows {
                 assert!(seen.insert(row.when.to_string()), "{name}: {}", row.when);
             }
@@ -206,9 +215,8 @@ mod tests {
         for (text, hint) in [
             ("rows = [{ when = '1,2', class = 'permanent', is = 'x' }]", "one condition"),
             ("rows = [{ when = '1', class = 'success', is = 'x' }]", "class is"),
-            ("rows = [{ when = 'stderr:/(/', class = 'permanent', is = 'x' }]", "the row 'x'"),
+            ("rows = [{ when = 'stderr:/x', class = 'permanent', is = 'x' }]", "the row 'x'"),
             ("rows = [{ when = '1', is = 'x' }]", "class"),
-            ("status = 'stderr:/x/'", "no group"),
             ("status = '7'", "not one pattern"),
             ("stauts = 'stderr:/(x)/'", "stauts"),
         ] {

@@ -27,7 +27,8 @@ thread_local! {
 fn judge(code: u8, stderr: &str) -> Verdict {
     AWS.with(|aws| {
         let (classifier, lookout) = aws.get_or_init(|| {
-            let preset: Preset = Program::named("aws").unwrap().unwrap().preset;
+            let program = Program::named("aws").expect("a preset that reads").expect("the preset aws");
+            let preset: Preset = program.preset;
             let mut lookout = Lookout::default();
             preset.watched().for_each(|pattern| lookout.add(pattern, true));
             (Classifier { preset: Some(preset), ..Classifier::new(Mode::Standard) }, lookout)
