@@ -249,40 +249,40 @@ pub const CASES: &[Case] = &[
         answered(lab, V2, &[success("application/xml", "")], "s3 cp --recursive . s3://bucket --exclude run-*")
     }),
     // Access and keys.
-    permanent("access denied", "v1", |lab| {
+    permanent("AccessDenied", "v1", |lab| {
         answered(lab, V1, &[s3(403, "AccessDenied", "Access Denied")], "s3api list-buckets")
     }),
-    permanent("access denied", "transfer v2", |lab| {
+    permanent("AccessDenied", "transfer v2", |lab| {
         answered(lab, V2, &[s3(403, "AccessDenied", "Access Denied")], "s3 cp one s3://bucket/key")
     }),
-    permanent("access denied to a service", "v2", |lab| {
+    permanent("AccessDeniedException", "v2", |lab| {
         answered(lab, V2, &[json(400, "AccessDeniedException", "m")], "dynamodb list-tables")
     }),
-    permanent("operation not authorized", "v2", |lab| {
+    permanent("UnauthorizedOperation", "v2", |lab| {
         answered(lab, V2, &[ec2(403, "UnauthorizedOperation", "m")], "ec2 describe-instances")
     }),
-    permanent("unknown token", "v1", |lab| {
+    permanent("InvalidClientTokenId", "v1", |lab| {
         answered(lab, V1, &[query(403, "InvalidClientTokenId", "m")], "iam list-users")
     }),
-    permanent("unknown client", "v1", |lab| {
+    permanent("UnrecognizedClientException", "v1", |lab| {
         answered(lab, V1, &[json(400, "UnrecognizedClientException", "m")], "kms list-keys")
     }),
-    permanent("unknown key", "v2", |lab| {
+    permanent("InvalidAccessKeyId", "v2", |lab| {
         answered(lab, V2, &[s3(403, "InvalidAccessKeyId", "m")], "s3api list-buckets")
     }),
-    permanent("wrong secret key", "v1", |lab| {
+    permanent("SignatureDoesNotMatch", "v1", |lab| {
         answered(lab, V1, &[query(403, "SignatureDoesNotMatch", SIGNATURE)], "sts get-caller-identity")
     }),
-    permanent("wrong secret key", "s3 v2", |lab| {
+    permanent("SignatureDoesNotMatch", "s3 v2", |lab| {
         answered(lab, V2, &[s3(403, "SignatureDoesNotMatch", SIGNATURE)], "s3 ls")
     }),
-    permanent("wrong signature", "v2", |lab| {
+    permanent("InvalidSignatureException", "v2", |lab| {
         answered(lab, V2, &[json(400, "InvalidSignatureException", SIGNATURE)], "dynamodb list-tables")
     }),
     permanent("untrusted certificate", "v1", |lab| untrusted(lab, V1, "sts get-caller-identity")),
     permanent("untrusted certificate", "v2", |lab| untrusted(lab, V2, "s3 cp one s3://bucket/key")),
     // Requests that are wrong in themselves.
-    permanent("no such object", "v2", |lab| {
+    permanent("NoSuchKey", "v2", |lab| {
         answered(lab, V2, &[s3(404, "NoSuchKey", "m")], "s3api get-object --bucket bucket --key k here")
     }),
     permanent("malformed request", "v1", |lab| {
@@ -307,7 +307,7 @@ pub const CASES: &[Case] = &[
     permanent("malformed identifier", "v1", |lab| {
         answered(lab, V1, &[ec2(400, "InvalidInstanceID.Malformed", "m")], "ec2 describe-instances")
     }),
-    permanent("dry run", "v2", |lab| {
+    permanent("DryRunOperation", "v2", |lab| {
         answered(lab, V2, &[ec2(412, "DryRunOperation", "m")], "ec2 describe-instances --dry-run")
     }),
     // The command line.
@@ -322,20 +322,24 @@ pub const CASES: &[Case] = &[
     transient("default:exit", "missing file v1", |lab| {
         alone(lab, V1, ("X", ""), "dynamodb get-item --table-name table --key file://missing")
     }),
-    permanent("wrong command", "v1", |lab| alone(lab, V1, ("X", ""), "sts no-such-operation")),
-    permanent("wrong words", "option v1", |lab| alone(lab, V1, ("X", ""), "sts get-caller-identity --frob")),
-    permanent("wrong words", "paths v1", |lab| alone(lab, V1, ("X", ""), "s3 cp here there")),
-    permanent("unreadable parameter", "json v1", |lab| {
+    permanent("wrong command line (version 1)", "", |lab| alone(lab, V1, ("X", ""), "sts no-such-operation")),
+    permanent("wrong options or paths (version 1)", "option", |lab| {
+        alone(lab, V1, ("X", ""), "sts get-caller-identity --frob")
+    }),
+    permanent("wrong options or paths (version 1)", "paths", |lab| alone(lab, V1, ("X", ""), "s3 cp here there")),
+    permanent("unreadable parameter (version 1)", "json", |lab| {
         alone(lab, V1, ("X", ""), "dynamodb get-item --table-name table --key {bad")
     }),
-    permanent("unreadable parameter", "shorthand v1", |lab| {
+    permanent("unreadable parameter (version 1)", "shorthand", |lab| {
         alone(lab, V1, ("X", ""), "ec2 describe-instances --filters Name")
     }),
-    permanent("unreadable option", "query v1", |lab| alone(lab, V1, ("X", ""), "--query a[ sts get-caller-identity")),
+    permanent("bad --query or --endpoint-url (version 1)", "query", |lab| {
+        alone(lab, V1, ("X", ""), "--query a[ sts get-caller-identity")
+    }),
     permanent("refused parameter", "v1", |lab| alone(lab, V1, ("X", ""), "s3api list-objects --bucket no!bucket")),
     permanent("refused parameter", "transfer v2", |lab| alone(lab, V2, ("X", ""), "s3 cp one s3://no!bucket/key")),
     // The configuration.
-    permanent("no region", "v1", |lab| alone(lab, V1, ("AWS_DEFAULT_REGION", ""), "dynamodb list-tables")),
+    permanent("no region (version 1)", "", |lab| alone(lab, V1, ("AWS_DEFAULT_REGION", ""), "dynamodb list-tables")),
     // This version asks the machine's metadata service, which may be slow.
     transient("default:exit", "no region v2", |lab| alone(lab, V2, ("AWS_DEFAULT_REGION", ""), "dynamodb list-tables")),
     permanent("malformed region", "v1", |lab| alone(lab, V1, ("AWS_DEFAULT_REGION", "not_one!"), "sqs list-queues")),

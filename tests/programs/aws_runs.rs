@@ -141,7 +141,7 @@ fn other_formats(lab: &Lab) {
         for (code, class, rule) in [
             ("ThrottlingException", "throttling", "aws:code ThrottlingException"),
             ("503", "transient", "aws preset, status 503"),
-            ("AccessDeniedException", "permanent", "aws preset, access denied to a service"),
+            ("AccessDeniedException", "permanent", "aws preset, AccessDeniedException"),
         ] {
             let explain = lab.bare("explain --format json --program aws --exit 254 --stderr-text");
             let finished = explain.arg(format.replace("CODE", code)).finish();
