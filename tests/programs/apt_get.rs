@@ -43,6 +43,18 @@ t07d0c6iuYHqkaUdd7KgSFdBfqC/gQ8=
 -----END PGP SIGNATURE-----
 ";
 
+/// A key that signed nothing.
+const ANOTHER_KEY: &str = "-----BEGIN PGP PUBLIC KEY BLOCK-----
+
+mDMEaw1EmhYJKwYBBAHaRw8BAQdAzxLCxFbvKkq1fD4bJEbISJrFk8V/3AinBiqN
+dCqu+zq0GU90aGVyIDxvQGV4YW1wbGUuaW52YWxpZD6IkAQTFggAOBYhBMqX9nIB
+Pn7AsuvzEXVhkXCVpFy8BQJrDUSaAhsDBQsJCAcCBhUKCQgLAgQWAgMBAh4BAheA
+AAoJEHVhkXCVpFy8BHkBAJxIy+K+jU4wiLajV21jjZ/kZ82cyP4DMEIRFYJKLuN6
+AQDGKzD9KwOnbdu/h+ZJzmLLTN1XIH0HPAdbNued9qB3Cg==
+=Th2w
+-----END PGP PUBLIC KEY BLOCK-----
+";
+
 /// Makes the folders; what the list of sources says follows.
 fn prepare(lab: &Lab, sources: &str) -> Result<(), String> {
     if !has_programs(&["apt-get"]) {
@@ -139,6 +151,7 @@ pub const CASES: &[Case] = &[
             _ => answer("404 Not Found", "", ""),
         });
         prepare(lab, &format!("deb http://127.0.0.1:{}/ ./", server.port))?;
+        lab.write("etc/trusted.gpg.d/another.asc", ANOTHER_KEY);
         Ok(run(lab, "").words("apt-get -qq update").finish())
     }),
     refused("repository became another", "", |lab| {
