@@ -16,7 +16,7 @@ _retryx() {
     while [[ ${i} -lt ${COMP_CWORD} ]]; do
         case "${COMP_WORDS[i]}" in
             --) verbatim=yes; i=$((i + 1)); break ;;
-            --base-delay|--body|--class|--deadline|--delays|--events|--exit|--exit-code-on-failure|--factor|--fail-on|--format|--header|--jitter|--kill-after|--kill-signal|--max-attempts|--max-backoff|--min-delay|--mode|--program|--quota-capacity|--quota-cost|--quota-refill|--retry-on|--seed|--service|--signal|--stagger|--status|--stderr|--stderr-text|--stdin|--stdout|--stdout-text|--succeed-on|--throttle-base-delay|--throttle-on|--timeout|--total-timeout|-k|-n) [[ "${COMP_WORDS[i + 1]}" == "=" ]] && i=$((i + 1)); i=$((i + 2)) ;;
+            --base-delay|--body|--class|--deadline|--delays|--events|--exit|--exit-code-on-failure|--factor|--fail-on|--format|--header|--idle-timeout|--jitter|--kill-after|--kill-signal|--max-attempts|--max-backoff|--max-retry-after|--min-delay|--mode|--preset|--program|--quota-capacity|--quota-cost|--quota-refill|--retry-after-match|--retry-on|--seed|--service|--signal|--stagger|--status|--stderr|--stderr-text|--stdin|--stdout|--stdout-text|--succeed-on|--throttle-base-delay|--throttle-on|--timeout|--total-timeout|-k|-n) [[ "${COMP_WORDS[i + 1]}" == "=" ]] && i=$((i + 1)); i=$((i + 2)) ;;
             -*) i=$((i + 1)) ;;
             plan|explain)
                 [[ -n "${sub}" ]] && break
@@ -60,7 +60,7 @@ _retryx() {
         return 0
     fi
 
-    words="--mode --service -n --max-attempts --delays --base-delay --throttle-base-delay --factor --max-backoff --min-delay --jitter --stagger --seed --retry-on --throttle-on --fail-on --succeed-on --retry-429 --quota-capacity --quota-cost --quota-refill --no-quota --long-poll --deadline --timeout --total-timeout -k --kill-after --kill-signal --stdin --stdout --stderr --shell --own-group --exit-code-on-failure --events --log-arguments -q --quiet -v --verbose -h --help -V --version"
+    words="--mode --service -n --max-attempts --delays --base-delay --throttle-base-delay --factor --max-backoff --min-delay --jitter --stagger --seed --retry-on --throttle-on --fail-on --succeed-on --retry-429 --preset --watch --retry-after-match --max-retry-after --sole-retrier --quota-capacity --quota-cost --quota-refill --no-quota --long-poll --deadline --timeout --idle-timeout --total-timeout -k --kill-after --kill-signal --stdin --stdout --stderr --shell --own-group --exit-code-on-failure --events --log-arguments -q --quiet -v --verbose -h --help -V --version"
     [[ "${sub}" == plan ]] && words+=" --class --format --explain-config"
     [[ "${sub}" == explain ]] && words+=" --exit --signal --timed-out --program --stdout-text --stderr-text --status --header --body --format"
     COMPREPLY=($(compgen -W "${words}" -- "${cur}"))

@@ -11,7 +11,7 @@ function __retryx_in
             case --
                 set place command
                 break
-            case --base-delay --body --class --deadline --delays --events --exit --exit-code-on-failure --factor --fail-on --format --header --jitter --kill-after --kill-signal --max-attempts --max-backoff --min-delay --mode --program --quota-capacity --quota-cost --quota-refill --retry-on --seed --service --signal --stagger --status --stderr --stderr-text --stdin --stdout --stdout-text --succeed-on --throttle-base-delay --throttle-on --timeout --total-timeout -k -n
+            case --base-delay --body --class --deadline --delays --events --exit --exit-code-on-failure --factor --fail-on --format --header --idle-timeout --jitter --kill-after --kill-signal --max-attempts --max-backoff --max-retry-after --min-delay --mode --preset --program --quota-capacity --quota-cost --quota-refill --retry-after-match --retry-on --seed --service --signal --stagger --status --stderr --stderr-text --stdin --stdout --stdout-text --succeed-on --throttle-base-delay --throttle-on --timeout --total-timeout -k -n
                 set -e words[1]
             case '-*'
             case plan explain
@@ -55,11 +55,15 @@ complete -c retryx -n '__retryx_in none plan explain' -l retry-on -d 'Failures t
 complete -c retryx -n '__retryx_in none plan explain' -l throttle-on -d 'Failures that ask for rest: retried with the long base delay' -r -f
 complete -c retryx -n '__retryx_in none plan explain' -l fail-on -d 'Failures never to retry; beats --throttle-on and --retry-on' -r -f
 complete -c retryx -n '__retryx_in none plan explain' -l succeed-on -d 'Outcomes that are success; retryx exits 0' -r -f
+complete -c retryx -n '__retryx_in none plan explain' -l preset -d 'What is known of the program\'s failures: auto, none, or a program\'s name [default: auto]' -r -f
+complete -c retryx -n '__retryx_in none plan explain' -l retry-after-match -d 'Wait as long as the output asks for, as in \'stderr:/retry in (\\d+)s/\'' -r -f
+complete -c retryx -n '__retryx_in none plan explain' -l max-retry-after -d 'The longest wait that a server or the output may ask for [default: the longest delay, at least 60s]' -r -f
 complete -c retryx -n '__retryx_in none plan explain' -l quota-capacity -d 'Tokens that pay for retries [default: 500 in the modes that have a quota]' -r -f
 complete -c retryx -n '__retryx_in none plan explain' -l quota-cost -d 'Tokens a retry costs: N, or transient=N,throttling=N' -r -f
 complete -c retryx -n '__retryx_in none plan explain' -l quota-refill -d 'Tokens that come back each second [default: 0]' -r -f
 complete -c retryx -n '__retryx_in none plan explain' -l deadline -d 'Start no attempt after this [default: 300s in google mode, else none]' -r -f
 complete -c retryx -n '__retryx_in none plan explain' -l timeout -d 'End an attempt that takes longer; it is retried' -r -f
+complete -c retryx -n '__retryx_in none plan explain' -l idle-timeout -d 'End an attempt that writes nothing for so long; it is retried' -r -f
 complete -c retryx -n '__retryx_in none plan explain' -l total-timeout -d 'End everything after this, a running attempt included' -r -f
 complete -c retryx -n '__retryx_in none plan explain' -s k -l kill-after -d 'How long after the --kill-signal KILL follows [default: 10s]' -r -f
 complete -c retryx -n '__retryx_in none plan explain' -l kill-signal -d 'What a limit sends first, by name or number [default: TERM]' -r -f
@@ -76,6 +80,8 @@ success\t''"
 complete -c retryx -n '__retryx_in none plan explain' -l exit-code-on-failure -d 'Exit with this when the run fails, whatever the command returned' -r -f
 complete -c retryx -n '__retryx_in none plan explain' -l events -d 'Append each step as a line of JSON to a file, or write it to a descriptor' -r -F
 complete -c retryx -n '__retryx_in none plan explain' -l retry-429 -d 'Retry HTTP status 429 in google mode too'
+complete -c retryx -n '__retryx_in none plan explain' -l watch -d 'Let --preset auto read the program\'s messages on a terminal too'
+complete -c retryx -n '__retryx_in none plan explain' -l sole-retrier -d 'Switch the program\'s own retries off, so that they do not multiply'
 complete -c retryx -n '__retryx_in none plan explain' -l no-quota -d 'Retry without a quota'
 complete -c retryx -n '__retryx_in none plan explain' -l long-poll -d 'Wait also where the quota refuses the retry'
 complete -c retryx -n '__retryx_in none plan explain' -l shell -d 'The command is one string for the shell'
@@ -104,4 +110,4 @@ json\t''"
 complete -c retryx -n '__retryx_in explain' -l timed-out -d 'A time limit ended the attempt'
 complete -c retryx -n '__retryx_in none' -x -a plan -d 'Show the delays that a policy gives, without running anything'
 complete -c retryx -n '__retryx_in none' -x -a explain -d 'Say what an outcome is taken for, and which rule says so'
-complete -c retryx -n 'not __retryx_in explain' -x -a '(__fish_complete_subcommand -- --base-delay --body --class --deadline --delays --events --exit --exit-code-on-failure --factor --fail-on --format --header --jitter --kill-after --kill-signal --max-attempts --max-backoff --min-delay --mode --program --quota-capacity --quota-cost --quota-refill --retry-on --seed --service --signal --stagger --status --stderr --stderr-text --stdin --stdout --stdout-text --succeed-on --throttle-base-delay --throttle-on --timeout --total-timeout -k -n)'
+complete -c retryx -n 'not __retryx_in explain' -x -a '(__fish_complete_subcommand -- --base-delay --body --class --deadline --delays --events --exit --exit-code-on-failure --factor --fail-on --format --header --idle-timeout --jitter --kill-after --kill-signal --max-attempts --max-backoff --max-retry-after --min-delay --mode --preset --program --quota-capacity --quota-cost --quota-refill --retry-after-match --retry-on --seed --service --signal --stagger --status --stderr --stderr-text --stdin --stdout --stdout-text --succeed-on --throttle-base-delay --throttle-on --timeout --total-timeout -k -n)'

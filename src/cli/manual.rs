@@ -59,6 +59,8 @@ pub enum Part {
     Events,
     /// The options that a subcommand has besides those of a run.
     Options(Sub),
+    /// The presets, from their file.
+    Presets,
 }
 
 /// The modes with their numbers.
@@ -144,8 +146,8 @@ pub const EVENTS: &[EventWords] = &[
             ("exit_code", "The command's exit code, where it exited; else null."),
             ("signal", "The number of the signal that killed it; else null."),
             ("timed_out", "Whether a limit of retryx ended it."),
-            ("http_status", "Always null; kept for requests."),
-            ("error_code", "Always null; kept for requests."),
+            ("http_status", "The status of an answer that the program told of, where its preset finds one; else null."),
+            ("error_code", "The error code of a service that the program told of, likewise."),
             ("error", "Why the command could not be started, or which of its processes could not be ended; else null."),
             ("class", "`success`, `transient`, `throttling` or `permanent`."),
             ("rule", "The name of the rule that gave the class, `default:exit` or `--retry-on 75` for example."),
@@ -161,13 +163,13 @@ pub const EVENTS: &[EventWords] = &[
             (
                 "delay_source",
                 "What asked for it: `backoff` (the formula), `limiter` (the rate limiter of the mode `adaptive` held the \
-                 attempt longer) or `server` (a server asked for longer; kept for requests).",
+                 attempt longer), `output` (the output asked for longer) or `server` (a server did; kept for requests).",
             ),
             ("base_ms", "The base delay that entered, in milliseconds."),
             ("exponent", "i, the number of the retry, from 0."),
             ("cap_ms", "The longest delay in milliseconds; null without one."),
             ("jitter", "`full`, `equal`, `fraction` or `none`."),
-            ("server_delay_ms", "What a server asked for, in milliseconds; null for commands."),
+            ("server_delay_ms", "What the output or a server asked for, in milliseconds; else null."),
             ("quota_left", "Tokens left in the retry quota once this retry is paid; null without a quota."),
         ],
     ),
@@ -178,7 +180,7 @@ pub const EVENTS: &[EventWords] = &[
             (
                 "reason",
                 "`success`, `permanent` (the class), `attempts` (used up), `deadline`, `total_timeout`, `quota` (spent), \
-                 `server_delay` (a server asked for a longer wait than the limits allow; kept for requests), \
+                 `server_delay` (the output or a server asked for a longer wait than the limits allow), \
                  `stdin_consumed`, `reader_gone`, `unkillable` or `interrupted` (by a signal).",
             ),
             ("attempts", "How many were made."),
@@ -186,7 +188,7 @@ pub const EVENTS: &[EventWords] = &[
             ("elapsed_ms", "Time since the start, in milliseconds."),
             ("waited_ms", "Time spent in waits, in milliseconds."),
             ("quota_left", "Tokens left in the retry quota; null without a quota."),
-            ("server_delay_ms", "The wait that a server asked for, where that is the reason; else null."),
+            ("server_delay_ms", "The wait that was asked for, where that is the reason; else null."),
             ("signal", "The number of the signal; only where the reason is `interrupted`."),
         ],
     ),
@@ -259,7 +261,7 @@ pub const AFTER_OPTIONS: &[Section] = &[
                 &["exit code 141, killed by SIGPIPE", "permanent", "default:broken-pipe"],
                 &["any other exit code", "transient", "default:exit"],
                 &["killed by any other signal", "transient", "default:signal"],
-                &["ended by `--timeout`", "transient", "default:timeout"],
+                &["ended by `--timeout` or `--idle-timeout`", "transient", "default:timeout"],
                 &["not found, or may not be run", "permanent", "default:cannot-run"],
                 &["cannot be started just now", "transient", "default:not-started"],
             ]),
@@ -267,7 +269,7 @@ pub const AFTER_OPTIONS: &[Section] = &[
                 "A command cannot be started just now while its file is being written, or the system has no process, \
                  memory or descriptor to spare. A transient failure is retried, a permanent one never. Throttling is \
                  retried too, with `--throttle-base-delay`; no default gives it to a command, only `--throttle-on` \
-                 does.",
+                 and what is known of a program do (see `PROGRAMS`).",
             ),
         ],
     },
@@ -302,9 +304,9 @@ pub const AFTER_OPTIONS: &[Section] = &[
                 ),
             ]),
             Part::Text(
-                "This version neither looks at what a command writes nor knows a status or code of it. So a run refuses \
-                 conditions on its output, and a list of `http:`, `error:` and `body:` alone, which never match in it. `retryx explain` \
-                 evaluates them all.",
+                "A pattern on output makes retryx read that stream while it passes it on (see `STANDARD OUTPUT`). Of \
+                 a command, `http:` and `error:` hold where its preset finds a status or a code in its messages (see \
+                 `PROGRAMS`); a run refuses a list that could never hold for its command.",
             ),
             Part::Text(
                 "Whatever the order of the options, the lists are asked in this order, and the first condition that \
@@ -325,6 +327,50 @@ pub const AFTER_OPTIONS: &[Section] = &[
             Part::Text(
                 "A command that could not be started is named only by 127 (not found), 126 (all else) or `default`, \
                  never by `any`.",
+            ),
+        ],
+    },
+    Section {
+        title: "PROGRAMS",
+        parts: &[
+            Part::Text(
+                "Some programs say in their exit code or messages whether trying again can help. `--preset auto` goes by \
+                 the base name of the command; a string for `--shell` has none. `--preset NAME` takes the one named, \
+                 whatever the command is called, `--preset none` none. What a preset does not know stays with the \
+                 defaults, and rules of the user's go before it. It judges what exited by itself, never a command \
+                 that a signal or a limit ended.",
+            ),
+            Part::Text(
+                "A preset reads the streams that it knows messages on. With `auto` it never reads a terminal, and judges \
+                 by the exit code alone there; `--watch` or a preset that is named has terminals read too. The \
+                 messages that are known are those of the C locale.",
+            ),
+            Part::Text(
+                "In the order of this: a service's error code in the messages of the program, by the lists under \
+                 `EXPLAIN`; then what follows here; then the status of an answer, where the program tells of one, as \
+                 `EXPLAIN` says of statuses.",
+            ),
+            Part::Presets,
+            Part::Text(
+                "Many programs retry by themselves, so that attempts multiply. `--sole-retrier` switches that off as \
+                 told above: by variables, or by options right after the program, which options of the command's own \
+                 still override. `-v` says which.",
+            ),
+        ],
+    },
+    Section {
+        title: "DELAYS ASKED FOR",
+        parts: &[
+            Part::Text(
+                "`--retry-after-match stderr:/retry in (\\d+)s/` waits as long as a line of the output asks for: \
+                 what the one group of the pattern captures is a duration, seconds or with a unit, and the last line \
+                 that matches counts. What is no duration is ignored, and said with `-v`. The wait is the larger of \
+                 that and of the formula's delay, and up to a tenth of it more, at random, unless the jitter is `none`. Zero \
+                 is the ordinary delay. It never makes a failure retryable.",
+            ),
+            Part::Text(
+                "Asked for more than `--max-retry-after`, or than `--deadline` or `--total-timeout` leave, retryx stops \
+                 at once and says for how long it was to stay away; the reason is `server_delay`.",
             ),
         ],
     },
@@ -386,9 +432,15 @@ pub const AFTER_OPTIONS: &[Section] = &[
                      most `--kill-after`. A delay that would reach it is not slept.",
                 ),
                 ("`--timeout`", "A bound on each attempt by itself. An attempt that it ends is transient."),
+                (
+                    "`--idle-timeout`",
+                    "A bound on the silence of an attempt: on the time since its start, or since it last wrote something to \
+                     standard output or standard error. Both are read for that. Time in which nobody takes its output \
+                     does not count. An attempt that it ends is transient.",
+                ),
             ]),
             Part::Text(
-                "All clocks start when retryx starts, so the wait of `--stagger` counts. `--timeout` and \
+                "All clocks start when retryx starts, so the wait of `--stagger` counts. `--timeout`, `--idle-timeout` and \
                  `--kill-after` count time in which the machine ran. `--deadline`, `--total-timeout` and all delays \
                  count the time that a suspended machine slept, too. The wall clock never matters. Time between \
                  Ctrl-Z and `fg` counts against nothing.",
@@ -494,7 +546,7 @@ pub const AFTER_OPTIONS: &[Section] = &[
                 "A status from 200 to 399 is success, 500, 502, 503 and 504 are transient, 429 is throttling (in the mode \
                  `google` only with `--retry-429`, else permanent), and so are 403 with the header \
                  `x-ratelimit-remaining: 0` and, in the mode `legacy`, 509; any other status is permanent. Before the \
-                 status, and before the exit code of a program `aws` that failed, these words of services count:",
+                 status, these words of services count:",
             ),
             Part::List(SERVICE_WORDS),
             Part::Text(LEGACY_WORDS),
@@ -502,6 +554,9 @@ pub const AFTER_OPTIONS: &[Section] = &[
                 "They are looked for where each service documents them: in the headers `x-amzn-query-error` and \
                  `x-amzn-errortype`, in a JSON or XML body, and in the line `An error occurred (CODE) when calling the \
                  ...` that the AWS CLI writes to standard error.",
+            ),
+            Part::Text(
+                "`--program` names the command, so that its preset judges `--exit` with `--stdout-text` and `--stderr-text`.",
             ),
         ],
     },
@@ -553,7 +608,8 @@ pub const AFTER_OPTIONS: &[Section] = &[
             Part::List(&[
                 (
                     "`each`",
-                    "The command writes to the very descriptor that retryx was given; nothing is copied or held back. \
+                    "The command writes to the very descriptor that retryx was given; nothing is copied or held back, \
+                     unless the stream is read for a reason given below. \
                      So what a failed attempt wrote stays, and the next attempt's output follows it. Where standard \
                      output is no terminal and a failed attempt wrote to it, the message about the retry says so. Of \
                      a pipe whose reader is quick, retryx knows only that the attempt wrote something somewhere, and \
@@ -568,16 +624,23 @@ pub const AFTER_OPTIONS: &[Section] = &[
                 ("`success`", "As `final`, but nothing is written unless the run succeeds."),
             ]),
             Part::Text(
-                "With `final` and `success` a stream that was a terminal is a terminal for the command too, a \
+                "A stream is read by retryx where a rule, a preset, `--retry-after-match` or `--idle-timeout` needs it, \
+                 and only then. The command writes to a pipe; every byte is passed on as it comes, whatever it is, \
+                 before it is looked at. Where the reader is slow, the command waits as it would by itself. The first \
+                 64 KiB of a line are looked at.",
+            ),
+            Part::Text(
+                "A stream that is read or held back and was a terminal is a terminal for the command too, a \
                  pseudo-terminal of the same size, so that colours stay. Where standard output and standard error are \
-                 one file, pipe or terminal, holding standard output holds both as one stream, in the order in which \
-                 they were written: on a terminal nothing of either is seen before the end, questions included. \
+                 one file, pipe or terminal, both are one stream, in the order in which they were written, and `stdout:`, \
+                 `stderr:` and `output:` all mean that one; held back on a terminal, nothing of either is seen before \
+                 the end, questions included. Without a pseudo-terminal to be had, a message says so and it is a pipe. \
                  Messages of retryx are never held back.",
             ),
             Part::Text(
                 "Where a signal ends the run, nothing is written of an attempt that did not succeed: what it cut off is \
-                 not whole. What a background process \
-                 writes once its attempt is over goes nowhere: its pipe has no reader any more.",
+                 not whole. retryx does not wait for a background process that still holds a stream which is read or held \
+                 back. What such a process writes once its attempt is over goes nowhere: its pipe has no reader any more.",
             ),
             Part::Text(
                 "Output that cannot be kept, for a full disk say, is never written in part: none of it is, a message says \

@@ -52,8 +52,11 @@ fn lifted(given: &[Given]) -> Option<&str> {
 
 /// Whether the default of a setting is another in each mode.
 fn is_up_to_the_mode(id: Id) -> bool {
-    use Id::{BaseDelay, Deadline, Jitter, MaxAttempts, MaxBackoff, QuotaCapacity, ThrottleBaseDelay};
-    matches!(id, MaxAttempts | BaseDelay | ThrottleBaseDelay | MaxBackoff | Jitter | Deadline | QuotaCapacity)
+    use Id::{BaseDelay, Deadline, Jitter, MaxAttempts, MaxBackoff, MaxRetryAfter, QuotaCapacity, ThrottleBaseDelay};
+    matches!(
+        id,
+        MaxRetryAfter | MaxAttempts | BaseDelay | ThrottleBaseDelay | MaxBackoff | Jitter | Deadline | QuotaCapacity
+    )
 }
 
 /// The value of a setting that nobody gave.
@@ -73,6 +76,8 @@ fn default(id: Id, plan: &Plan) -> Option<String> {
             _ => return None,
         },
         Id::MaxBackoff => endless(rule.cap),
+        Id::MaxRetryAfter => human(session.max_retry_after),
+        Id::IdleTimeout => optional(plan.supervision.idle_timeout),
         Id::MinDelay => human(rule.floor),
         Id::Jitter if rule.formula != Formula::Decorrelated => rule.jitter.to_string(),
         Id::Deadline => optional(session.limits.deadline),
@@ -80,7 +85,7 @@ fn default(id: Id, plan: &Plan) -> Option<String> {
         Id::Timeout => optional(plan.supervision.timeout),
         Id::KillAfter => human(plan.supervision.kill_after),
         Id::KillSignal => plan.supervision.kill_signal.to_string().trim_start_matches("SIG").to_owned(),
-        Id::Stdin => "auto".to_owned(),
+        Id::Preset | Id::Stdin => "auto".to_owned(),
         Id::Stdout | Id::Stderr => "each".to_owned(),
         Id::QuotaCapacity => session.quota.map_or_else(|| "no quota".to_owned(), |quota| quota.capacity.to_string()),
         Id::QuotaCost => {

@@ -150,11 +150,9 @@ impl Plan {
                 command.len()
             )));
         }
-        let program = program(&settings, &command)?;
-        let session = session_plan(&settings, mode, program.as_ref(), &command)?;
-        let sole = program.as_ref().filter(|_| settings.sole_retrier.unwrap_or(false));
-        let own_retries = sole.map(|program| program.sole_retrier.clone()).unwrap_or_default();
-        let notes = notes(&settings, program.as_ref(), &own_retries);
+        let known = Known::of(&settings, mode, &command)?;
+        let session = session_plan(&settings, mode, &known)?;
+        let (own_retries, notes) = (known.sole_retrier(&settings), known.notes(&settings));
         let after_program = command.len().min(1);
         command.splice(after_program..after_program, own_retries.arguments.iter().map(OsString::from));
         let max_attempts = session.limits.max_attempts;
@@ -165,7 +163,7 @@ impl Plan {
             fail: settings.fail_on,
             throttle: settings.throttle_on,
             retry: settings.retry_on,
-            preset: program.map(|program| program.preset),
+            preset: known.program.map(|program| program.preset),
             mode,
             retry_429: settings.retry_429.unwrap_or(false),
         };
@@ -255,23 +253,53 @@ fn program(settings: &Settings, command: &[OsString]) -> Result<Option<Program>,
     }
 }
 
-/// What is to be said of the program that was recognised, and of its own retries.
-fn notes(settings: &Settings, program: Option<&Program>, own_retries: &SoleRetrier) -> Vec<(Verbosity, String)> {
-    let mut notes = Vec::new();
-    if let Some(program) = program {
-        notes.push((Verbosity::Verbose, format!("failures are judged by the preset {}", program.preset.name)));
+/// What is known of the program that is run, and what its command line tells.
+struct Known {
+    program: Option<Program>,
+    asks_dynamodb: bool,
+    polls_long: bool,
+}
+
+impl Known {
+    fn of(settings: &Settings, mode: Mode, command: &[OsString]) -> Result<Self, UsageError> {
+        let program = program(settings, command)?;
+        let known = program.as_ref();
+        Ok(Self {
+            asks_dynamodb: mode.is_aws() && known.is_some_and(|program| program.asks_dynamodb(command)),
+            polls_long: known.is_some_and(|program| program.polls_long(command)),
+            program,
+        })
     }
-    let place = settings.place(Id::SoleRetrier);
-    let asked = settings.sole_retrier.unwrap_or(false);
-    if asked && *own_retries == SoleRetrier::default() {
-        notes.push((Verbosity::Normal, format!("{place}: nothing is known of retries of the program's own")));
-    } else if asked {
-        let set = own_retries.environment.iter().map(|(name, value)| format!("{name}={value}"));
-        let told: Vec<_> = set.chain(own_retries.arguments.iter().cloned()).collect();
-        let told = told.join(" ");
-        notes.push((Verbosity::Verbose, format!("{place}: the program's own retries are switched off by {told}")));
+
+    /// What switches its own retries off, where that is asked for.
+    fn sole_retrier(&self, settings: &Settings) -> SoleRetrier {
+        let asked = self.program.as_ref().filter(|_| settings.sole_retrier.unwrap_or(false));
+        asked.map(|program| program.sole_retrier.clone()).unwrap_or_default()
     }
-    notes
+
+    /// What is to be said of all that.
+    fn notes(&self, settings: &Settings) -> Vec<(Verbosity, String)> {
+        let mut notes = Vec::new();
+        if let Some(program) = &self.program {
+            notes.push((Verbosity::Verbose, format!("failures are judged by the preset {}", program.preset.name)));
+        }
+        if self.asks_dynamodb && settings.service.is_none() {
+            notes.push((Verbosity::Verbose, "the command asks DynamoDB: as with --service dynamodb".to_owned()));
+        }
+        if self.polls_long && settings.long_poll.is_none() {
+            notes.push((Verbosity::Verbose, "the command waits for something to come: as with --long-poll".to_owned()));
+        }
+        let (place, own) = (settings.place(Id::SoleRetrier), self.sole_retrier(settings));
+        let asked = settings.sole_retrier.unwrap_or(false);
+        if asked && own == SoleRetrier::default() {
+            notes.push((Verbosity::Normal, format!("{place}: nothing is known of retries of the program's own")));
+        } else if asked {
+            let set = own.environment.iter().map(|(name, value)| format!("{name}={value}"));
+            let told = set.chain(own.arguments).collect::<Vec<_>>().join(" ");
+            notes.push((Verbosity::Verbose, format!("{place}: the program's own retries are switched off by {told}")));
+        }
+        notes
+    }
 }
 
 /// What is looked for in what the command writes. The user's own patterns are looked for
@@ -371,12 +399,7 @@ fn quota(settings: &Settings, by_default: bool) -> Option<QuotaPlan> {
     })
 }
 
-fn session_plan(
-    settings: &Settings,
-    mode: Mode,
-    program: Option<&Program>,
-    command: &[OsString],
-) -> Result<SessionPlan, UsageError> {
+fn session_plan(settings: &Settings, mode: Mode, known: &Known) -> Result<SessionPlan, UsageError> {
     if settings.service.is_some() && !mode.is_aws() {
         return Err(UsageError(format!(
             "{}: AWS documents its services' defaults for the modes standard, adaptive and legacy, not {}; leave it out",
@@ -384,10 +407,7 @@ fn session_plan(
             mode.as_str()
         )));
     }
-    let asks_dynamodb = mode.is_aws() && program.is_some_and(|program| program.asks_dynamodb(command));
-    let service = settings.service.or(asks_dynamodb.then_some(Service::DynamoDb));
-    let defaults = defaults(mode, service);
-    let polls_long = program.is_some_and(|program| program.polls_long(command));
+    let defaults = defaults(mode, settings.service.or(known.asks_dynamodb.then_some(Service::DynamoDb)));
     let backoff = backoff(settings, mode, &defaults)?;
     let limits = Limits {
         max_attempts: settings.max_attempts.map_or(defaults.attempts, |most| most.0),
@@ -411,7 +431,7 @@ fn session_plan(
     Ok(SessionPlan {
         quota: quota(settings, defaults.quota),
         limiter: mode == Mode::Adaptive,
-        long_poll: settings.long_poll.unwrap_or(polls_long),
+        long_poll: settings.long_poll.unwrap_or(known.polls_long),
         backoff,
         limits,
         max_retry_after: settings.max_retry_after.unwrap_or(max_retry_after),

@@ -151,6 +151,9 @@ const BANDWIDTH: u16 = 509;
 const TOO_MANY_REQUESTS: u16 = 429;
 const FORBIDDEN: u16 = 403;
 
+/// Said where a preset could have judged by messages that went to a terminal.
+const UNREAD: &str = "its messages on the terminal are not read; with --watch they tell whether a retry can help";
+
 /// Exit codes that a shell or wrapper uses for a command that cannot be run (126)
 /// or was not found (127).
 const CANNOT_RUN: [u8; 2] = [126, 127];
@@ -222,7 +225,10 @@ impl Classifier {
                 let (class, rule) = self.by_status(*status, evidence.allowance_used_up);
                 Verdict::new(class, format!("default:{rule}"))
             }
-            Outcome::Exited(1..) => self.by_preset(evidence).unwrap_or_else(|| by_default(evidence)),
+            Outcome::Exited(1..) => self.by_preset(evidence).unwrap_or_else(|| {
+                let advice = evidence.sightings.is_unread().then_some(Cow::Borrowed(UNREAD));
+                Verdict { advice, ..by_default(evidence) }
+            }),
             _ => by_default(evidence),
         }
     }

@@ -43,8 +43,15 @@ pub struct Pattern {
     stream: Stream,
     source: String,
     ignore_case: bool,
-    /// Shared by all copies, and made when it is first needed.
-    regex: Arc<OnceLock<Regex>>,
+    /// Shared by all copies.
+    expressions: Arc<Expressions>,
+}
+
+/// A pattern's expressions, each made when it is first needed.
+#[derive(Debug, Default)]
+struct Expressions {
+    of_line: OnceLock<Regex>,
+    among_lines: OnceLock<Option<Regex>>,
 }
 
 impl PartialEq for Pattern {
@@ -151,9 +158,9 @@ impl Atom {
 
 impl Pattern {
     fn new(stream: Stream, source: String, ignore_case: bool, check: Check) -> Result<Self, String> {
-        let pattern = Self { stream, source, ignore_case, regex: Arc::default() };
+        let pattern = Self { stream, source, ignore_case, expressions: Arc::default() };
         if check == Check::Now {
-            let _ = pattern.regex.set(pattern.compile()?);
+            let _ = pattern.expressions.of_line.set(pattern.compile()?);
         }
         Ok(pattern)
     }
@@ -172,7 +179,7 @@ impl Pattern {
 
     /// The expression; one that was never checked and is none matches nothing.
     fn regex(&self) -> &Regex {
-        self.regex.get_or_init(|| self.compile().unwrap_or_else(|_| nothing()))
+        self.expressions.of_line.get_or_init(|| self.compile().unwrap_or_else(|_| nothing()))
     }
 
     /// Reads one pattern alone, `stderr:/RE/` for example.
@@ -211,15 +218,24 @@ impl Pattern {
         Some(group.map(|group| String::from_utf8_lossy(group.as_bytes()).into_owned()).unwrap_or_default())
     }
 
-    /// An expression that matches wherever this pattern matches a line of a longer text;
+    /// Whether it may match one of these lines; false is certain.
+    pub(super) fn may_be_among(&self, lines: &[u8]) -> bool {
+        let regex = self.expressions.among_lines.get_or_init(|| self.among_lines());
+        regex.as_ref().is_none_or(|regex| regex.is_match(lines))
+    }
+
+    /// An expression that matches in a text wherever this pattern matches a line of it;
     /// `None` where none can be had, as the pattern speaks of the beginning or end of a text.
-    pub(super) fn among_lines(&self) -> Option<String> {
+    fn among_lines(&self) -> Option<Regex> {
         let mut parser = regex_syntax::ParserBuilder::new();
         parser.utf8(false).case_insensitive(self.ignore_case).multi_line(true).crlf(true);
-        let hir = parser.build().parse(&self.source).ok()?;
-        let looks = hir.properties().look_set();
+        let looks = parser.build().parse(&self.source).ok()?.properties().look_set();
         let others = [Look::Start, Look::End, Look::StartLF, Look::EndLF];
-        (!others.into_iter().any(|look| looks.contains(look))).then(|| hir.to_string())
+        if others.into_iter().any(|look| looks.contains(look)) {
+            return None;
+        }
+        let mut builder = RegexBuilder::new(&self.source);
+        builder.case_insensitive(self.ignore_case).multi_line(true).crlf(true).build().ok()
     }
 }
 

@@ -1,10 +1,8 @@
 //! Looking at what a command writes, line by line, while it passes.
 //!
-//! Most output matches nothing, so many lines are first searched at once by one expression
-//! that matches wherever any of the patterns would; only a piece in which it finds something
-//! is looked at line by line.
-
-use regex::bytes::Regex;
+//! Most output matches nothing, so many lines are first searched at once by an expression
+//! that matches wherever the pattern would; only where that finds something is each line
+//! looked at.
 
 use super::matcher::{Pattern, Stream};
 use super::text::{MAX_LINE, has_escapes, last_line_end, line_end, lines, plain};
@@ -59,16 +57,28 @@ impl Lookout {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sightings {
     found: Vec<(Pattern, String)>,
+    /// Whether a stream was not read that something is looked for in, since it is a terminal.
+    unread: bool,
 }
 
 impl Sightings {
     /// Nothing.
-    pub const NONE: &'static Self = &Self { found: Vec::new() };
+    pub const NONE: &'static Self = &Self { found: Vec::new(), unread: false };
 
     /// Adds what was found on a stream, which has ended.
     pub fn add(&mut self, mut scanner: Scanner) {
         scanner.end_line();
         self.found.extend(scanner.found);
+    }
+
+    /// Notes that a stream was not read that something is looked for in.
+    pub fn note_unread(&mut self) {
+        self.unread = true;
+    }
+
+    /// Whether there may be more to see than was read.
+    pub(super) fn is_unread(&self) -> bool {
+        self.unread
     }
 
     /// Whether a pattern was found.
@@ -82,30 +92,25 @@ impl Sightings {
     }
 }
 
+/// The least bytes that are searched at once before their lines are looked at: for less,
+/// to make one more expression would cost more than it saves.
+const WORTH_A_SEARCH: usize = 4096;
+
 /// A look at one stream of an attempt, piece by piece.
 #[derive(Debug)]
 pub struct Scanner {
     /// What may still be found.
     open: Vec<Pattern>,
     found: Vec<(Pattern, String)>,
-    /// Matches wherever one of the open patterns does; made when it is first needed.
-    any: Option<Any>,
     /// The line that has not ended yet, its first [`MAX_LINE`] bytes.
     line: Vec<u8>,
     /// Whether the last piece ended in CR, so that an LF belongs to the same line end.
     after_cr: bool,
 }
 
-#[derive(Debug)]
-enum Any {
-    Expression(Regex),
-    /// There is none: every line is looked at.
-    Unknown,
-}
-
 impl Scanner {
     fn new(patterns: impl Iterator<Item = Pattern>) -> Self {
-        Self { open: patterns.collect(), found: Vec::new(), any: None, line: Vec::new(), after_cr: false }
+        Self { open: patterns.collect(), found: Vec::new(), line: Vec::new(), after_cr: false }
     }
 
     /// Looks at what comes next.
@@ -126,9 +131,7 @@ impl Scanner {
         }
         if let Some(end) = last_line_end(piece) {
             let (whole, rest) = piece.split_at(end + 1);
-            if has_escapes(whole) || self.may_be_in(whole) {
-                lines(whole).for_each(|line| self.look_at(&line));
-            }
+            self.look_at_lines(whole);
             self.after_cr = rest.is_empty() && whole.ends_with(b"\r");
             piece = rest;
         }
@@ -139,7 +142,7 @@ impl Scanner {
     fn end_line(&mut self) {
         if !self.line.is_empty() {
             let line = std::mem::take(&mut self.line);
-            self.look_at(&plain(&line));
+            self.look_at(&plain(&line), |_| true);
             self.line = line;
             self.line.clear();
         }
@@ -150,17 +153,27 @@ impl Scanner {
         self.line.extend_from_slice(&part[..part.len().min(room)]);
     }
 
-    fn look_at(&mut self, line: &[u8]) {
+    fn look_at_lines(&mut self, whole: &[u8]) {
+        if whole.len() < WORTH_A_SEARCH || has_escapes(whole) {
+            return lines(whole).for_each(|line| self.look_at(&line, |_| true));
+        }
+        let among: Vec<_> = self.open.iter().filter(|pattern| pattern.may_be_among(whole)).cloned().collect();
+        if !among.is_empty() {
+            lines(whole).for_each(|line| self.look_at(&line, |pattern| among.contains(pattern)));
+        }
+    }
+
+    /// Looks at one line for those of the open patterns.
+    fn look_at(&mut self, line: &[u8], is_wanted: impl Fn(&Pattern) -> bool) {
         let mut index = 0;
         while let Some(pattern) = self.open.get(index) {
-            let Some(text) = pattern.capture(line) else {
+            let Some(text) = Some(pattern).filter(|p| is_wanted(p)).and_then(|pattern| pattern.capture(line)) else {
                 index += 1;
                 continue;
             };
             if pattern.groups() == 0 {
                 let pattern = self.open.swap_remove(index);
                 self.found.push((pattern, text));
-                self.any = None;
             } else {
                 // Of what a group captures the last counts.
                 match self.found.iter_mut().find(|(found, _)| found == pattern) {
@@ -170,23 +183,6 @@ impl Scanner {
                 index += 1;
             }
         }
-    }
-
-    /// Whether a pattern may match one of these lines.
-    fn may_be_in(&mut self, lines: &[u8]) -> bool {
-        let open = &self.open;
-        match self.any.get_or_insert_with(|| Any::of(open)) {
-            Any::Expression(regex) => regex.is_match(lines),
-            Any::Unknown => true,
-        }
-    }
-}
-
-impl Any {
-    fn of(patterns: &[Pattern]) -> Self {
-        let parts: Option<Vec<_>> = patterns.iter().map(Pattern::among_lines).collect();
-        let regex = parts.and_then(|parts| Regex::new(&format!("(?:{})", parts.join(")|(?:"))).ok());
-        regex.map_or(Self::Unknown, Self::Expression)
     }
 }
 
@@ -278,6 +274,9 @@ mod tests {
             let patterns: Vec<_> = sources.iter().map(|&at| format!("stdout:/{}/", SOURCES[at])).collect();
             let patterns: Vec<_> = patterns.iter().map(|pattern| Pattern::parse(pattern, Check::Now).unwrap()).collect();
             let mut scanner = Scanner::new(patterns.iter().cloned());
+            // Once as they are, once as a piece that is long enough to be searched at once.
+            let long = "c\r\n".repeat(WORTH_A_SEARCH) + &pieces.concat() + "\n";
+            let pieces: Vec<_> = pieces.into_iter().chain([long]).collect();
             for piece in &pieces {
                 scanner.feed(piece.as_bytes());
             }

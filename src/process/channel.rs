@@ -36,6 +36,8 @@ pub(super) struct Channel {
     taken: u64,
     /// Bytes that came in with the current attempt.
     of_attempt: u64,
+    /// Chunks that may still be taken once its command has ended.
+    last_chunks: usize,
 }
 
 /// What becomes of the bytes.
@@ -69,7 +71,8 @@ impl Channel {
 
     fn new(target: BorrowedFd<'static>, destination: Destination) -> Self {
         let target = Target::new(target);
-        Self { target, destination, source: None, scanner: None, buffer: vec![0; CHUNK], taken: 0, of_attempt: 0 }
+        let (buffer, last_chunks) = (vec![0; CHUNK], LAST_CHUNKS);
+        Self { target, destination, source: None, scanner: None, buffer, taken: 0, of_attempt: 0, last_chunks }
     }
 
     /// Begins an attempt, forgetting what was held of the one before; returns what it is to
@@ -80,7 +83,7 @@ impl Channel {
             *lost = None;
         }
         self.scanner = Some(scanner);
-        self.of_attempt = 0;
+        (self.of_attempt, self.last_chunks) = (0, LAST_CHUNKS);
         let (source, sink) = match terminal::like(self.target.stream()) {
             Some(Ok(pair)) => pair,
             Some(Err(error)) => {
@@ -119,18 +122,17 @@ impl Channel {
     }
 
     /// Takes what the attempt left, whose command has ended, and nothing of what a background
-    /// process writes later. True once it is all passed on.
+    /// process writes later. True once it is all passed on; to be called until then.
     pub(super) fn finish(&mut self) -> bool {
-        let mut left = LAST_CHUNKS;
         loop {
             if !self.pass_on() {
                 return false;
             }
-            if left == 0 || !self.take() {
+            if self.last_chunks == 0 || !self.take() {
                 self.source = None;
                 return true;
             }
-            left -= 1;
+            self.last_chunks -= 1;
         }
     }
 
@@ -226,6 +228,11 @@ impl Channel {
     /// returns how many, zero at the end.
     pub(super) fn emit(&mut self, offset: u64) -> rustix::io::Result<u64> {
         let Destination::Hold { spool, .. } = &self.destination else { return Ok(0) };
+        if let Some(file) = spool.file()
+            && let Some(result) = self.target.write_from(file, offset, PIPE_SIZE)
+        {
+            return result.map(|count| count as u64);
+        }
         let count = match spool.read_at(offset, &mut self.buffer) {
             Ok(0) => return Ok(0),
             Ok(count) => count,

@@ -31,6 +31,11 @@ impl Spool {
         self.written
     }
 
+    /// The file that holds all of it, where it is too much for memory.
+    pub(super) fn file(&self) -> Option<&File> {
+        self.file.as_ref()
+    }
+
     /// Bytes in it.
     pub(super) fn length(&self) -> u64 {
         self.length

@@ -128,6 +128,9 @@ impl Streams {
     /// Whether the last attempt wrote to standard output, where that was seen.
     pub(super) fn wrote_to_stdout(&self) -> Option<Wrote> {
         let number = self.ways[0].channel()?;
+        if rustix::termios::isatty(rustix::stdio::stdout()) {
+            return Some(Wrote::No);
+        }
         Some(match self.channels.get(number)?.of_attempt() {
             0 => Wrote::No,
             _ if self.ways[1].channel() == Some(number) => Wrote::Perhaps,
@@ -213,6 +216,10 @@ impl Streams {
         }
         let mut sightings = Sightings::default();
         self.channels.iter_mut().filter_map(Channel::end).for_each(|scanner| sightings.add(scanner));
+        let is_unread = |index: usize| self.ways[index] == Way::Through && self.lookout.wants(OUTPUTS[index], false);
+        if (0..2).any(is_unread) {
+            sightings.note_unread();
+        }
         sightings
     }
 

@@ -1,6 +1,7 @@
 //! A standard stream that retryx writes a command's bytes to, without ever waiting there:
 //! signals and time limits must be heard meanwhile.
 
+use std::fs::File;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -49,6 +50,20 @@ impl Target {
                 }
                 rustix::io::write(self.stream, &bytes[..bytes.len().min(PIPE_BUF)])
             }
+        }
+    }
+
+    /// Has the kernel write some of a file's bytes and says how many, zero at its end; `None`
+    /// where it cannot, as for a stream that only appends.
+    pub(super) fn write_from(&self, file: &File, offset: u64, most: usize) -> Option<rustix::io::Result<usize>> {
+        let to = match &self.way {
+            Way::File => self.stream,
+            Way::Own(own) => own.as_fd(),
+            Way::Little => return None,
+        };
+        match rustix::fs::sendfile(to, file, Some(&mut { offset }), most) {
+            Err(Errno::INVAL | Errno::NOSYS | Errno::BADF) => None,
+            result => Some(result),
         }
     }
 

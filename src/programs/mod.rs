@@ -15,6 +15,7 @@ const PRESETS: &str = include_str!("presets.toml");
 /// All that is known of one program.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Program {
+    names: Vec<String>,
     /// What its failures mean.
     pub preset: Preset,
     /// How its own retries are switched off.
@@ -48,7 +49,6 @@ struct Arguments {
 #[serde(deny_unknown_fields)]
 struct Table {
     #[serde(default)]
-    #[expect(dead_code, reason = "looked at before anything is parsed")]
     names: Vec<String>,
     status: Option<String>,
     code: Option<String>,
@@ -84,6 +84,11 @@ impl Program {
             line.map_or(name == base, |line| line.split('"').skip(1).step_by(2).any(|name| name == base))
         };
         sections().find(|(name, text)| is_its_name(name, text)).map(|(name, text)| read(name, text)).transpose()
+    }
+
+    /// The base names of the programs that it is for.
+    pub fn base_names(&self) -> &[String] {
+        &self.names
     }
 
     /// The names of all presets.
@@ -151,7 +156,8 @@ fn read(name: &str, text: &str) -> Result<Program, String> {
         code: pattern(table.code)?,
         rows: table.rows.into_iter().map(row).collect::<Result<_, _>>().map_err(wrong)?,
     };
-    Ok(Program { preset, sole_retrier: table.sole_retrier, arguments: table.arguments })
+    let names = if table.names.is_empty() { vec![name.to_owned()] } else { table.names };
+    Ok(Program { names, preset, sole_retrier: table.sole_retrier, arguments: table.arguments })
 }
 
 fn row(row: TableRow) -> Result<Row, String> {

@@ -266,7 +266,7 @@ impl<'a> Text<'a> {
                 human(self.plan.session.limits.total_timeout.unwrap_or_default())
             ),
             StopReason::ServerDelay { wanted } => format!(
-                "giving up after {tries}: {history}; the server asked to be left alone for {}, longer than the limits allow",
+                "giving up after {tries}: {history}; asked to stay away for {}, longer than the limits allow",
                 human(*wanted)
             ),
             StopReason::Quota => {

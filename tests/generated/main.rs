@@ -26,6 +26,7 @@ use retryx::cli::{Invocation, full_command, parse};
 use retryx::config::Plan;
 use retryx::exit;
 use retryx::policy::{Class, Classifier, Evidence, Mode, Outcome};
+use retryx::programs::Program;
 use retryx::units::parse_duration;
 
 const REGENERATE: &str = "to write it anew: BLESS=1 cargo test --test generated";
@@ -82,11 +83,45 @@ fn the_readme_regions_are_up_to_date() {
     for (name, text) in [
         ("modes", format!("{}\n{}\n", markdown_table(MODES), manual::MODES_LEGEND)),
         ("exit statuses", markdown_table(&statuses)),
+        ("programs", markdown_list(&presets())),
         ("usage", usage),
     ] {
         readme = with_region(&readme, name, &text);
     }
     check("README.md", &readme);
+}
+
+/// Each preset: the programs it knows, and what it knows of them.
+fn presets() -> Vec<(String, String)> {
+    Program::names().map(|name| words_of(&Program::named(name).unwrap().unwrap())).collect()
+}
+
+fn words_of(program: &Program) -> (String, String) {
+    let names: Vec<_> = program.base_names().iter().map(|name| format!("`{name}`")).collect();
+    let mut words = String::new();
+    for (class, title) in
+        [(Class::Permanent, "Permanent"), (Class::Throttling, "Throttling"), (Class::Transient, "Transient")]
+    {
+        let rows = program.preset.rows.iter().filter(|row| row.class == class);
+        let list: Vec<_> = rows.map(|row| row.is.as_str()).collect();
+        if !list.is_empty() {
+            let _ = write!(words, "{title}: {}. ", list.join("; "));
+        }
+    }
+    if program.preset.status.is_some() {
+        words.push_str("Its messages tell the status of an answer. ");
+    }
+    if program.preset.code.is_some() {
+        words.push_str("Its messages tell a service's error code. ");
+    }
+    let own = &program.sole_retrier;
+    let set = own.environment.iter().map(|(name, value)| format!("`{name}={value}`"));
+    let set: Vec<_> =
+        set.chain((!own.arguments.is_empty()).then(|| format!("`{}`", own.arguments.join(" ")))).collect();
+    if !set.is_empty() {
+        let _ = write!(words, "Its own retries: {}. ", set.join(", "));
+    }
+    (names.join(", "), words.trim_end().to_owned())
 }
 
 /// The text with one marked region replaced.
@@ -95,6 +130,14 @@ fn with_region(text: &str, name: &str, region: &str) -> String {
     let (before, rest) = text.split_once(&begin).unwrap_or_else(|| panic!("README.md has no region '{name}'"));
     let (_, after) = rest.split_once(end).unwrap_or_else(|| panic!("the region '{name}' does not end"));
     format!("{before}{begin}\n{region}\n{end}{after}")
+}
+
+fn markdown_list(terms: &[(String, String)]) -> String {
+    let mut text = String::new();
+    for (term, words) in terms {
+        let _ = writeln!(text, "- {term}: {words}");
+    }
+    text
 }
 
 fn markdown_table(rows: &[&[&str]]) -> String {

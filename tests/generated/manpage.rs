@@ -105,6 +105,11 @@ fn roff_part(part: &Part) -> String {
         }
         // Text that follows is the section's again.
         Part::Options(sub) => format!("{}.SS \"What is printed\"\n", roff_options(*sub)),
+        Part::Presets => {
+            let presets = super::presets();
+            let terms: Vec<_> = presets.iter().map(|(names, words)| (names.as_str(), words.as_str())).collect();
+            list(&terms, "")
+        }
         Part::ExitStatuses => list(&exit::TABLE, ""),
         Part::Events => {
             let mut text = String::new();
