@@ -1,10 +1,10 @@
 //! Servers on loopback for one case: threads of the test that answer as they are told, or
 //! hand each connection to a real server as inetd did.
 
-use std::io::{BufRead as _, BufReader, Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::io::{self, BufRead as _, BufReader, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -69,6 +69,18 @@ impl Server {
         Self::each(|mut stream| {
             // Whatever came is as good.
             let _ = stream.read(&mut [0; 1]);
+        })
+    }
+
+    /// Joins each connection to one at a socket in the file system.
+    pub fn joined_to(path: &Path) -> Self {
+        let path = path.to_owned();
+        Self::each(move |mut near| {
+            let mut far = UnixStream::connect(&path).expect("a connection");
+            let (mut from, mut to) = (near.try_clone().expect("a copy"), far.try_clone().expect("a copy"));
+            thread::spawn(move || io::copy(&mut from, &mut to).and_then(|_| to.shutdown(Shutdown::Write)));
+            // Whoever ends it, the other side is told.
+            let _ = io::copy(&mut far, &mut near).and_then(|_| near.shutdown(Shutdown::Write));
         })
     }
 

@@ -63,9 +63,14 @@ impl Postgres {
         self.folder.to_string_lossy().into_owned()
     }
 
+    /// Where it listens.
+    pub fn socket(&self) -> PathBuf {
+        self.folder.join(".s.PGSQL.5432")
+    }
+
     /// Connects and does nothing, until it is dropped.
     pub fn idle(&self) -> UnixStream {
-        let mut stream = UnixStream::connect(self.folder.join(".s.PGSQL.5432")).expect("a connection");
+        let mut stream = UnixStream::connect(self.socket()).expect("a connection");
         let body = b"\0\x03\0\0user\0admin\0database\0postgres\0\0";
         let length = u32::try_from(body.len() + 4).expect("a length").to_be_bytes();
         stream.write_all(&[&length[..], body].concat()).expect("a server");

@@ -60,6 +60,12 @@ pub const CASES: &[Case] = &[
     }),
     refused("authentication refused", "pg_dump", |lab| served(lab, "pg_dump -h HOST -U secret postgres", "")),
     refused("authentication refused", "createdb", |lab| served(lab, "createdb -h HOST -U secret x", "")),
+    refused("authentication refused", "second address", |lab| {
+        let server = Postgres::start(lab)?;
+        let port = Server::joined_to(&server.socket()).port;
+        let hosts = "host=localhost,localhost user=secret dbname=postgres";
+        run(lab, "psql -X", &format!("{hosts} port={REFUSED},{port}"))
+    }),
     refused("no password", "", |lab| {
         let server = Postgres::start(lab)?;
         let run = lab.run("-n 1 -- psql -X -w -h").arg(server.host()).words("-U secret -d postgres -c").arg("select 1");
@@ -86,6 +92,14 @@ pub const CASES: &[Case] = &[
     crowded("role", |lab| served(lab, "psql -X -h HOST -U few -d postgres -c", "select 1")),
     passing("refused", |lab| at(lab, "127.0.0.1", REFUSED)),
     passing("not resolved", |lab| at(lab, UNRESOLVED, 5432)),
+    passing("other host refused", |lab| {
+        let server = Postgres::start(lab)?;
+        run(
+            lab,
+            "psql -X",
+            &format!("host=127.0.0.1,{} port={REFUSED},5432 user=secret dbname=postgres", server.host()),
+        )
+    }),
     passing("dropped", |lab| at(lab, "127.0.0.1", Server::dropping().port)),
     passing("not started", |lab| at(lab, &lab.path("tmp").to_string_lossy(), 5432)),
     passing("pg_dump refused", |lab| alone(lab, &format!("pg_dump -h 127.0.0.1 -p {REFUSED} -U admin postgres"))),
