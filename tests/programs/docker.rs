@@ -1,5 +1,6 @@
-//! docker: the real client, before a scripted daemon that says what dockerd 20.10.24 was
-//! seen to say when a registry on loopback refused it.
+//! docker: the real client, before a scripted daemon. Each of its messages is what a real
+//! dockerd 20.10.24 was seen to say when a registry on loopback refused it, with details or
+//! without; the statuses are those that the daemon's interface documents.
 
 use crate::Case;
 use crate::loopback::{REFUSED, Request, answer, answering_at};
@@ -58,7 +59,7 @@ fn daemon(request: &Request) -> Vec<u8> {
         ("token", "500 Internal Server Error", "unauthorized: authentication required"),
         (
             "busy",
-            "429 Too Many Requests",
+            "500 Internal Server Error",
             "toomanyrequests: You have reached your pull rate limit. You may increase the limit by authenticating and upgrading",
         ),
         ("down", "500 Internal Server Error", "received unexpected HTTP status: 503 Service Unavailable"),
