@@ -5,10 +5,19 @@
 //! and compares the class and the rule of its first attempt. A last trial fails where a
 //! row has no case.
 
+mod apt_get;
 mod aws;
 mod aws_endpoint;
 mod aws_runs;
 mod curl;
+mod docker;
+mod git;
+mod loopback;
+mod postgres;
+mod psql;
+mod rsync;
+mod ssh;
+mod sshd;
 #[path = "../support/mod.rs"]
 #[expect(dead_code, unused_imports, unused_macros, reason = "what the other end-to-end tests need")]
 mod support;
@@ -78,7 +87,9 @@ fn every_row_has_a_case(cases: &[Case]) -> Result<(), Failed> {
 }
 
 fn main() -> ExitCode {
-    let cases = [aws::CASES, curl::CASES].concat();
+    let cases =
+        [apt_get::CASES, aws::CASES, curl::CASES, docker::CASES, git::CASES, psql::CASES, rsync::CASES, ssh::CASES]
+            .concat();
     let mut trials: Vec<_> = cases.iter().map(|&case| Trial::test(case.name(), move || case.check())).collect();
     trials.extend(aws_runs::trials());
     trials.push(Trial::test("every_row_has_a_case", move || every_row_has_a_case(&cases)));
