@@ -556,7 +556,8 @@ pub const AFTER_OPTIONS: &[Section] = &[
                  ...` that the AWS CLI writes to standard error.",
             ),
             Part::Text(
-                "`--program` names the command, so that its preset judges `--exit` with `--stdout-text` and `--stderr-text`.",
+                "`--program` names the command, so that its preset judges `--exit` with `--stdout-text` and `--stderr-text`. What a user could do about \
+                 it, where something is known, is a third line, in JSON `hint`.",
             ),
         ],
     },

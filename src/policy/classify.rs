@@ -225,7 +225,7 @@ impl Classifier {
                 let (class, rule) = self.by_status(*status, evidence.allowance_used_up);
                 Verdict::new(class, format!("default:{rule}"))
             }
-            Outcome::Exited(1..) => self.by_preset(evidence).unwrap_or_else(|| {
+            Outcome::Exited(1..) | Outcome::Signaled(Signal::PIPE) => self.by_preset(evidence).unwrap_or_else(|| {
                 let advice = evidence.sightings.is_unread().then_some(Cow::Borrowed(UNREAD));
                 Verdict { advice, ..by_default(evidence) }
             }),
@@ -241,9 +241,10 @@ impl Classifier {
             let advice = row.advice.clone().map(Cow::Owned);
             return Some(Verdict { advice, ..Verdict::new(row.class, preset.rule(&row.is)) });
         }
-        let (class, _) = self.by_status(evidence.told_status?, false);
-        // Success was another answer's: the program failed.
-        let told = evidence.told_status.filter(|_| class != Class::Success)?;
+        // Success was another answer's: the program failed. And statuses that are a network's
+        // rather than a server's word do not make permanent what the defaults retry.
+        let told = evidence.told_status.filter(|status| !matches!(status, 100..400 | 408 | 425 | 505..))?;
+        let (class, _) = self.by_status(told, false);
         Some(Verdict::new(class, preset.rule(&format!("status {told}"))))
     }
 
@@ -508,6 +509,8 @@ mod tests {
             (exited(22), "error: 429", Class::Throttling, "p preset, status 429"),
             (exited(22), "error: 503", Class::Transient, "p preset, status 503"),
             (exited(22), "error: 200", Class::Transient, "default:exit"),
+            (exited(22), "error: 408", Class::Transient, "default:exit"),
+            (exited(22), "error: 522", Class::Transient, "default:exit"),
             (exited(22), "error: 999", Class::Transient, "default:exit"),
             (exited(1), "occurred (SlowDown)", Class::Throttling, "aws:code SlowDown"),
             (exited(1), "occurred (AccessDenied)", Class::Permanent, "p preset, access denied"),

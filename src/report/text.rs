@@ -217,7 +217,7 @@ impl<'a> Text<'a> {
         };
         let routine = matches!(self.last_words(), "killed by SIGPIPE" | "exit status 141")
             && summary.attempts == 1
-            && summary.reason == StopReason::Permanent;
+            && matches!(summary.reason, StopReason::Permanent | StopReason::ReaderGone);
         // A command that lost its reader is no news: `yes | head` ends so every time.
         let needed = if routine { Verbosity::Verbose } else { Verbosity::Normal };
         let own = self.last_words().starts_with("cannot be started")

@@ -5,7 +5,19 @@
 //! and compares the class and the rule of its first attempt. A last trial fails where a
 //! row has no case.
 
+mod apt_get;
+mod aws;
+mod aws_endpoint;
+mod aws_runs;
 mod curl;
+mod docker;
+mod git;
+mod loopback;
+mod postgres;
+mod psql;
+mod rsync;
+mod ssh;
+mod sshd;
 #[path = "../support/mod.rs"]
 #[expect(dead_code, unused_imports, unused_macros, reason = "what the other end-to-end tests need")]
 mod support;
@@ -22,7 +34,8 @@ use support::{Finished, Lab, skipped};
 pub struct Case {
     /// The preset that knows it.
     pub preset: &'static str,
-    /// What decides: `is` of its row, or `status 404`.
+    /// What decides: `is` of its row, or `status 404`; the whole rule where it is none of
+    /// the preset's (`default:exit`).
     pub row: &'static str,
     /// The class it must get.
     pub class: &'static str,
@@ -50,7 +63,8 @@ impl Case {
         let attempts = finished.of("attempt_finished");
         let attempt = attempts.first().ok_or_else(|| format!("no attempt: {}", finished.stderr))?;
         let seen = (attempt["class"].as_str().unwrap_or_default(), attempt["rule"].as_str().unwrap_or_default());
-        let wanted = (self.class, &*format!("{} preset, {}", self.preset, self.row));
+        let of_preset = format!("{} preset, {}", self.preset, self.row);
+        let wanted = (self.class, if self.row.contains(':') { self.row } else { &*of_preset });
         if seen == wanted {
             return Ok(());
         }
@@ -73,8 +87,11 @@ fn every_row_has_a_case(cases: &[Case]) -> Result<(), Failed> {
 }
 
 fn main() -> ExitCode {
-    let cases = [curl::CASES].concat();
+    let cases =
+        [apt_get::CASES, aws::CASES, curl::CASES, docker::CASES, git::CASES, psql::CASES, rsync::CASES, ssh::CASES]
+            .concat();
     let mut trials: Vec<_> = cases.iter().map(|&case| Trial::test(case.name(), move || case.check())).collect();
+    trials.extend(aws_runs::trials());
     trials.push(Trial::test("every_row_has_a_case", move || every_row_has_a_case(&cases)));
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
