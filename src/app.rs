@@ -9,13 +9,14 @@ use anyhow::{Context as _, Result};
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::cli::options::{Id, Sub};
-use crate::cli::{Given, Invocation, parse};
+use crate::cli::{Given, Invocation, UsageError, parse};
 use crate::clock::SystemClock;
 use crate::config::env::{Environment, ProcessEnvironment};
 use crate::config::{EventsTarget, Plan, Verbosity, gather};
 use crate::driver::Driver;
 use crate::exit::{ExitStatus, OWN_FAILURE};
 use crate::forecast;
+use crate::http::{Requester, plan_request, without_password};
 use crate::policy::Session;
 use crate::process::{Inherited, Supervisor};
 use crate::report::json::Json;
@@ -40,6 +41,7 @@ fn try_run(words: &[OsString]) -> Result<ExitStatus> {
     let quiet = given.iter().any(|given| given.id == Id::Quiet);
     match sub {
         Sub::Run => run_command(&inherited, &given, command, &warnings),
+        Sub::Http => run_request(&inherited, &given, &command, &warnings),
         Sub::Plan => {
             say_unless(quiet, &warnings);
             print(&forecast::plan::show(&given, command)?)
@@ -72,21 +74,10 @@ fn run_command(
     let random = random_bytes()?;
     let run_id = format!("{:032x}", u128::from_le_bytes(std::array::from_fn(|i| random[i])));
     let mut plan = Plan::resolve(given, command, run_id)?;
-    plan.supervision.spool_folder =
-        ProcessEnvironment.get("TMPDIR").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
+    plan.supervision.spool_folder = spool_folder();
     plan.check_for_a_run()?;
     let seed = plan.seed.map_or(random, Session::seed_from);
-    let events = plan.events.as_ref().map(|target| {
-        let given = &plan.events_place;
-        let place = || match target {
-            EventsTarget::File(path) => format!("{given}: '{}' cannot be opened for appending", path.display()),
-            EventsTarget::Descriptor(number) => {
-                format!("{given}: descriptor {number} is not open for writing; open it, as in {number}>FILE")
-            }
-        };
-        Json::open(&plan, target).with_context(place)
-    });
-    let mut reporter = (Text::new(&plan), events.transpose()?);
+    let mut reporter = (Text::new(&plan), events(&plan)?);
     say_unless(plan.verbosity == Verbosity::Quiet, warnings);
     plan.notes.iter().filter(|(from, _)| plan.verbosity >= *from).for_each(|(_, note)| say(note));
     note_outer_run(&plan);
@@ -106,6 +97,57 @@ fn run_command(
         waited: std::time::Duration::ZERO,
     };
     Ok(driver.run().exit_status)
+}
+
+fn run_request(
+    inherited: &Inherited,
+    given: &[Given],
+    words: &[OsString],
+    warnings: &[String],
+) -> Result<ExitStatus> {
+    let random = random_bytes()?;
+    let run_id = format!("{:032x}", u128::from_le_bytes(std::array::from_fn(|i| random[i])));
+    let mut plan = Plan::resolve(given, Vec::new(), run_id)?;
+    let folder = spool_folder();
+    let (mut request, body) = plan_request(given, words, &folder, &ProcessEnvironment)?;
+    request.timeout = plan.supervision.timeout;
+    request.total_timeout = plan.supervision.total_timeout;
+    plan.supervision.command = vec![without_password(request.url.as_str()).into()];
+    let seed = plan.seed.map_or(random, Session::seed_from);
+    let mut reporter = (Text::new(&plan), events(&plan)?);
+    say_unless(plan.verbosity == Verbosity::Quiet, warnings);
+    let signals = Signals::open(inherited).context("cannot read signals")?;
+    let clock = SystemClock::start(signals);
+    let mut requester = Requester::new(&request, &body, &clock).map_err(UsageError)?;
+    let driver = Driver {
+        session: Session::new(&plan.session, seed),
+        plan: &plan,
+        clock: &clock,
+        runner: &mut requester,
+        reporter: &mut reporter,
+        waited: std::time::Duration::ZERO,
+    };
+    Ok(driver.run().exit_status)
+}
+
+/// Where what is too much for memory is kept.
+fn spool_folder() -> PathBuf {
+    ProcessEnvironment.get("TMPDIR").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
+}
+
+/// The reporter of events, where they were asked for.
+fn events(plan: &Plan) -> Result<Option<Json<'_>>> {
+    let events = plan.events.as_ref().map(|target| {
+        let given = &plan.events_place;
+        let place = || match target {
+            EventsTarget::File(path) => format!("{given}: '{}' cannot be opened for appending", path.display()),
+            EventsTarget::Descriptor(number) => {
+                format!("{given}: descriptor {number} is not open for writing; open it, as in {number}>FILE")
+            }
+        };
+        Json::open(plan, target).with_context(place)
+    });
+    events.transpose()
 }
 
 /// The seed of a run without `--seed`, and the source of its identity.

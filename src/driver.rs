@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, wall};
 use crate::config::Plan;
 use crate::exit::{ExitStatus, OWN_FAILURE};
+use crate::policy::response::Response;
 use crate::policy::{
     Class, Decision, Evidence, Judged, Obstacle, Outcome, ServerDelay, Session, Sightings, Signal, StopReason,
 };
@@ -33,12 +34,14 @@ pub struct Attempted {
     pub wrote: Wrote,
     /// What was found in what it wrote.
     pub sightings: Sightings,
+    /// The answer of a server.
+    pub response: Option<Response>,
 }
 
 impl Attempted {
     /// An attempt of which nothing else is to be told.
     pub fn with(outcome: Outcome) -> Self {
-        Self { outcome, obstacle: None, wrote: Wrote::No, sightings: Sightings::default() }
+        Self { outcome, obstacle: None, wrote: Wrote::No, sightings: Sightings::default(), response: None }
     }
 }
 
@@ -109,7 +112,7 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
             let (class, done, elapsed) = self.attempt(last);
             let status = ExitStatus::of(&done.outcome, class);
             last = Some((status.shell_code(), class));
-            let server = self.plan.asked_delay(&done.sightings).and_then(Result::ok).map(ServerDelay::Output);
+            let server = self.asked_delay(&done);
             let judged = Judged { outcome: &done.outcome, class, server };
             match self.session.decide(judged, done.obstacle, elapsed) {
                 Decision::Stop(reason) => return self.stop(reason, status),
@@ -147,7 +150,14 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
         let remaining = self.plan.session.limits.remaining(started);
         let done = self.runner.attempt(&Facts { attempt, last, remaining });
         let elapsed = self.clock.elapsed().boot;
-        let evidence = Evidence { sightings: &done.sightings, ..Evidence::of(&done.outcome) };
+        let code = done.response.as_ref().and_then(Response::error_code);
+        let evidence = Evidence {
+            sightings: &done.sightings,
+            error_code: code.as_deref(),
+            allowance_used_up: done.response.as_ref().is_some_and(Response::allowance_is_used_up),
+            body: done.response.as_ref().map_or(b"", |response| &response.body),
+            ..Evidence::of(&done.outcome)
+        };
         let verdict = self.plan.classifier.classify(&evidence);
         self.reporter.report(&Event::AttemptFinished {
             attempt,
@@ -158,6 +168,14 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
             no_delay: self.plan.asked_delay(&done.sightings).and_then(Result::err),
         });
         (verdict.class, done, elapsed)
+    }
+
+    /// How long the attempt's output or answer asks to be left alone.
+    fn asked_delay(&self, done: &Attempted) -> Option<ServerDelay> {
+        if let Some(response) = &done.response {
+            return response.server_delay(self.plan.mode, wall()).0;
+        }
+        self.plan.asked_delay(&done.sightings).and_then(Result::ok).map(ServerDelay::Output)
     }
 
     /// Waits for the rate limiter's token, where there is a limiter.

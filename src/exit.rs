@@ -51,6 +51,8 @@ impl ExitStatus {
             Outcome::Signaled(signal) => Self::Signal(*signal),
             Outcome::TimedOut(_) => Self::Code(TIMED_OUT),
             Outcome::Responded(_) => Self::Code(HTTP_FAILURE),
+            Outcome::TransportFailed { code, .. } => Self::Code(*code),
+            Outcome::Interrupted(signal) => Self::Signal(*signal),
             Outcome::NotStarted { failure: StartFailure::NotFound, .. } => Self::Code(NOT_FOUND),
             Outcome::NotStarted { .. } => Self::Code(CANNOT_RUN),
         }

@@ -17,6 +17,7 @@
 //! | [`clock`] | the only door to time: now and interruptible waits | time |
 //! | [`process`] | starting, supervising and ending commands; standard streams | processes, signals |
 //! | [`programs`] | presets: what is known of the programs people run, as data | none |
+//! | [`http`] | one request: connections, bodies in and out, redirects | the network, files |
 //! | [`report`] | events, messages, JSON Lines | standard error, the events file |
 //! | [`forecast`] | `plan` and `explain`: what would be done | none: text in, text out |
 //! | [`exit`] | the exit statuses | none |
@@ -32,6 +33,7 @@ pub mod config;
 pub mod driver;
 pub mod exit;
 pub mod forecast;
+pub mod http;
 pub mod policy;
 pub mod process;
 pub mod programs;

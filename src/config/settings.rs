@@ -122,7 +122,7 @@ impl Settings {
             Id::NoQuota => self.no_quota = Some(flag(option)?),
             Id::LongPoll => self.long_poll = Some(flag(option)?),
             Id::Deadline => self.deadline = Some(limit(option)?),
-            Id::Timeout => self.timeout = Some(limit(option)?),
+            Id::Timeout | Id::MaxTime => self.timeout = Some(limit(option)?),
             Id::IdleTimeout => self.idle_timeout = Some(limit(option)?),
             Id::TotalTimeout => self.total_timeout = Some(limit(option)?),
             Id::KillAfter => self.kill_after = Some(duration(option)?),

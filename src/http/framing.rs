@@ -91,7 +91,7 @@ impl Head {
         }
         if self.value("transfer-encoding").is_some() {
             let mut codings = self.values("transfer-encoding").flat_map(|value| value.split(',')).map(str::trim);
-            let last = codings.next_back().unwrap_or_default();
+            let last = codings.next().unwrap_or_default();
             if codings.next().is_some() {
                 return Err(Failure::new(Fault::Weird, "the answer has more than one transfer coding"));
             }

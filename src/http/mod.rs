@@ -38,15 +38,15 @@ pub use failure::{Failure, Fault};
 use framing::Head;
 use output::Output;
 use redirect::{Step, is_harmless};
-pub use request::{RequestPlan, plan_request};
+pub use request::{RequestPlan, plan_request, without_password};
 use waiter::{Ends, Waiter};
 
 use crate::clock::{Alarms, Clock, Event, SystemClock};
 use crate::driver::{AttemptRunner, Attempted, Conclusion, Facts, Wake};
 use crate::policy::response::Response;
 use crate::policy::{Obstacle, Outcome, Signal, StopReason, TimeLimit};
-use crate::process::{Wrote, unix};
-use crate::report::text::{cause, say};
+use crate::process::unix;
+use crate::report::text::cause;
 
 /// What requests say that they are sent by.
 pub const USER_AGENT: &str = concat!("retryx/", env!("CARGO_PKG_VERSION"));
@@ -148,10 +148,11 @@ impl<'a> Requester<'a> {
     fn step(&mut self, step: &Step, waiter: &Waiter<'_>) -> Result<(Head, Kept), Failure> {
         let origin = origin(step)?;
         let proxy = self.plan.proxy_for(&origin)?;
-        let kept = self.kept.take().filter(|(to, over, _)| (to, over) == (&origin, &proxy)).map(|(_, _, kept)| kept);
+        let kept = self.kept.take().filter(|(to, over, _)| (to, over) == (&origin, &proxy));
+        let kept = kept.and_then(|(_, _, mut kept)| kept.is_fresh().then_some(kept));
         let mut connection = match kept {
-            Some(mut kept) if kept.is_fresh() => kept,
-            _ => self.connector.connect(&origin, proxy.as_ref(), waiter)?,
+            Some(kept) => kept,
+            None => self.connector.connect(&origin, proxy.as_ref(), waiter)?,
         };
         let nothing = Body::default();
         let body = if step.with_body { self.body } else { &nothing };

@@ -20,6 +20,8 @@ pub enum Obstacle {
     StdinConsumed,
     /// Nobody reads standard output any more.
     ReaderGone,
+    /// The request may have been acted on, and doing it twice may do harm.
+    UnsafeRequest,
 }
 
 /// Why a run ended.
@@ -50,6 +52,8 @@ pub enum StopReason {
     StdinConsumed,
     /// See [`Obstacle::ReaderGone`].
     ReaderGone,
+    /// See [`Obstacle::UnsafeRequest`].
+    UnsafeRequest,
     /// See [`Obstacle::Unkillable`].
     Unkillable {
         /// The process that still lives.
@@ -74,6 +78,7 @@ impl StopReason {
             Self::ServerDelay { .. } => "server_delay",
             Self::StdinConsumed => "stdin_consumed",
             Self::ReaderGone => "reader_gone",
+            Self::UnsafeRequest => "unsafe_request",
             Self::Unkillable { .. } => "unkillable",
             Self::Interrupted(_) => "interrupted",
         }
@@ -87,6 +92,7 @@ impl From<Obstacle> for StopReason {
             Obstacle::Unkillable { pid, error } => Self::Unkillable { pid, error },
             Obstacle::StdinConsumed => Self::StdinConsumed,
             Obstacle::ReaderGone => Self::ReaderGone,
+            Obstacle::UnsafeRequest => Self::UnsafeRequest,
         }
     }
 }

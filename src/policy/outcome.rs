@@ -40,6 +40,17 @@ pub enum Outcome {
     TimedOut(TimeLimit),
     /// A server answered with this status.
     Responded(u16),
+    /// No answer, or none that is whole.
+    TransportFailed {
+        /// curl's exit code for it.
+        code: u8,
+        /// Whether another attempt could fare better.
+        may_pass: bool,
+        /// More, in words.
+        error: String,
+    },
+    /// A signal that ends runs cut a request off.
+    Interrupted(Signal),
     /// The command was never started.
     NotStarted {
         /// The kind of obstacle.

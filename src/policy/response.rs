@@ -29,6 +29,11 @@ impl Response {
         self.headers.iter().filter(same).map(|(_, value)| value.as_str())
     }
 
+    /// Whether a header is there.
+    pub fn has(&self, name: &'static str) -> bool {
+        self.first(name).is_some()
+    }
+
     fn first(&self, name: &'static str) -> Option<&str> {
         self.values(name).next()
     }

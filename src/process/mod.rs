@@ -40,8 +40,10 @@ mod watch;
 
 pub use inherited::{Inherited, inherited_descriptor};
 pub use plan::SupervisionPlan;
+pub(crate) use spool::{IN_MEMORY, Spool};
 pub use stdin::Source;
 pub use stdout::Wrote;
 pub use streams::Output;
 pub use supervise::Supervisor;
+pub(crate) use target::Target;
 pub use unix::{die_of, environment};

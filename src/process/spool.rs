@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 
 /// The most bytes that are kept in memory (design §9).
-pub(super) const IN_MEMORY: usize = 8 * 1024 * 1024;
+pub(crate) const IN_MEMORY: usize = 8 * 1024 * 1024;
 
 /// A sequence of bytes that grows at its end and can be read anywhere.
-pub(super) struct Spool {
+pub(crate) struct Spool {
     memory: Vec<u8>,
     file: Option<File>,
     length: u64,
@@ -22,27 +22,27 @@ pub(super) struct Spool {
 
 impl Spool {
     /// An empty one that would spill into a file in this folder.
-    pub(super) fn new(folder: PathBuf) -> Self {
+    pub(crate) fn new(folder: PathBuf) -> Self {
         Self { memory: Vec::new(), file: None, length: 0, folder, written: 0 }
     }
 
     /// Bytes written to a file since it was made.
-    pub(super) fn written(&self) -> u64 {
+    pub(crate) fn written(&self) -> u64 {
         self.written
     }
 
     /// The file that holds all of it, where it is too much for memory.
-    pub(super) fn file(&self) -> Option<&File> {
+    pub(crate) fn file(&self) -> Option<&File> {
         self.file.as_ref()
     }
 
     /// Bytes in it.
-    pub(super) fn length(&self) -> u64 {
+    pub(crate) fn length(&self) -> u64 {
         self.length
     }
 
     /// Empties it. A file that was opened is kept for what comes.
-    pub(super) fn clear(&mut self) -> io::Result<()> {
+    pub(crate) fn clear(&mut self) -> io::Result<()> {
         self.memory.clear();
         self.length = 0;
         match &mut self.file {
@@ -55,7 +55,7 @@ impl Spool {
     }
 
     /// Adds bytes at the end; all or an error, after which nothing more can be added.
-    pub(super) fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         let fits = self.file.is_none() && self.memory.len() + bytes.len() <= IN_MEMORY;
         // A process that may not have so much memory has a file instead.
         if fits && self.memory.try_reserve(bytes.len()).is_ok() {
@@ -83,7 +83,7 @@ impl Spool {
     }
 
     /// Copies bytes from an offset on into the buffer; returns how many, zero at the end.
-    pub(super) fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+    pub(crate) fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let left = usize::try_from(self.length.saturating_sub(offset)).unwrap_or(usize::MAX);
         let wanted = left.min(buffer.len());
         if let Some(file) = &self.file {

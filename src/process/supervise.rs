@@ -202,7 +202,7 @@ impl AttemptRunner for Supervisor<'_> {
         } else {
             Wrote::No
         };
-        Attempted { outcome: ended.outcome, obstacle, wrote, sightings }
+        Attempted { obstacle, wrote, sightings, ..Attempted::with(ended.outcome) }
     }
 
     fn wait(&mut self, delay: Duration) -> Wake {

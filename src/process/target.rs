@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use rustix::pipe::PIPE_BUF;
 
 /// A stream of the caller's.
-pub(super) struct Target {
+pub(crate) struct Target {
     stream: BorrowedFd<'static>,
     way: Way,
 }
@@ -28,7 +28,7 @@ enum Way {
 
 impl Target {
     /// The stream at this standard descriptor.
-    pub(super) fn new(stream: BorrowedFd<'static>) -> Self {
+    pub(crate) fn new(stream: BorrowedFd<'static>) -> Self {
         let kind = rustix::fs::fstat(stream).map(|stat| FileType::from_raw_mode(stat.st_mode));
         let way = match kind {
             Ok(FileType::RegularFile) => Way::File,
@@ -39,7 +39,7 @@ impl Target {
     }
 
     /// Writes some of these bytes and says how many; `AGAIN` where there is no room.
-    pub(super) fn write(&self, bytes: &[u8]) -> rustix::io::Result<usize> {
+    pub(crate) fn write(&self, bytes: &[u8]) -> rustix::io::Result<usize> {
         match &self.way {
             Way::File => rustix::io::write(self.stream, bytes),
             Way::Own(own) => rustix::io::write(own, bytes),
@@ -55,7 +55,7 @@ impl Target {
 
     /// Has the kernel write some of a file's bytes and says how many, zero at its end; `None`
     /// where it cannot, as for a stream that only appends.
-    pub(super) fn write_from(&self, file: &File, offset: u64, most: usize) -> Option<rustix::io::Result<usize>> {
+    pub(crate) fn write_from(&self, file: &File, offset: u64, most: usize) -> Option<rustix::io::Result<usize>> {
         let to = match &self.way {
             Way::File => self.stream,
             Way::Own(own) => own.as_fd(),
@@ -68,12 +68,12 @@ impl Target {
     }
 
     /// The caller's own opening of it.
-    pub(super) fn stream(&self) -> BorrowedFd<'static> {
+    pub(crate) fn stream(&self) -> BorrowedFd<'static> {
         self.stream
     }
 
     /// What it is called.
-    pub(super) fn name(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         if self.stream.as_raw_fd() == 2 { "standard error" } else { "standard output" }
     }
 }

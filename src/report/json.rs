@@ -150,9 +150,12 @@ fn attempt_finished(
         Outcome::Signaled(signal) => ("signaled", None, Some(signal.0)),
         Outcome::TimedOut(_) => ("timed_out", None, None),
         Outcome::NotStarted { .. } => ("not_started", None, None),
+        Outcome::TransportFailed { code, .. } => ("transport_failed", Some(*code), None),
+        Outcome::Interrupted(signal) => ("interrupted", None, Some(signal.0)),
     };
     let error = match (outcome, obstacle) {
         (Outcome::NotStarted { error, errno, .. }, _) => Some(bounded(&format!("{error} (errno {errno})"))),
+        (Outcome::TransportFailed { error, .. }, _) => Some(bounded(error)),
         (_, Some(Obstacle::Unkillable { pid, error })) => Some(format!("process {pid}: {error}")),
         _ => None,
     };

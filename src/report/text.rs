@@ -34,6 +34,8 @@ pub fn describe(outcome: &Outcome) -> String {
         Outcome::Exited(code) => format!("exit status {code}"),
         Outcome::Responded(status) => format!("HTTP status {status}"),
         Outcome::Signaled(signal) => format!("killed by {signal}"),
+        Outcome::TransportFailed { error, .. } => error.clone(),
+        Outcome::Interrupted(signal) => format!("cut off by {signal}"),
         Outcome::TimedOut(TimeLimit::Attempt(limit)) => {
             format!("ended by --timeout {}", human(*limit))
         }
@@ -283,6 +285,10 @@ impl<'a> Text<'a> {
             StopReason::ReaderGone => {
                 format!("giving up after {tries}: {history}; no retry, because nobody reads standard output any more")
             }
+            StopReason::UnsafeRequest => format!(
+                "giving up after {tries}: {history}; no retry, because the request may have been acted on, and to do it twice \
+                 may do harm: give an --idempotency-key, or --idempotent if it does none"
+            ),
             StopReason::Unkillable { pid, error } => format!(
                 "giving up after {tries}: {history}; process {pid} is still there: {error}; no attempt is started beside it"
             ),
