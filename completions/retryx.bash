@@ -16,9 +16,9 @@ _retryx() {
     while [[ ${i} -lt ${COMP_CWORD} ]]; do
         case "${COMP_WORDS[i]}" in
             --) verbatim=yes; i=$((i + 1)); break ;;
-            --base-delay|--body|--class|--deadline|--delays|--events|--exit|--exit-code-on-failure|--factor|--fail-on|--format|--header|--idle-timeout|--jitter|--kill-after|--kill-signal|--max-attempts|--max-backoff|--max-retry-after|--min-delay|--mode|--preset|--program|--quota-capacity|--quota-cost|--quota-refill|--retry-after-match|--retry-on|--seed|--service|--signal|--stagger|--status|--stderr|--stderr-text|--stdin|--stdout|--stdout-text|--succeed-on|--throttle-base-delay|--throttle-on|--timeout|--total-timeout|-k|-n) [[ "${COMP_WORDS[i + 1]}" == "=" ]] && i=$((i + 1)); i=$((i + 2)) ;;
+            --base-delay|--body|--cacert|--cert|--checksum|--class|--connect-timeout|--connect-to|--continue-at|--cookie|--data|--data-binary|--data-raw|--data-urlencode|--deadline|--delays|--dump-header|--events|--exit|--exit-code-on-failure|--factor|--fail-on|--form|--format|--header|--idempotency-key|--idle-timeout|--jitter|--json|--key|--kill-after|--kill-signal|--max-attempts|--max-backoff|--max-redirs|--max-retry-after|--max-time|--min-delay|--mode|--noproxy|--output|--output-dir|--preset|--program|--proxy|--quota-capacity|--quota-cost|--quota-refill|--range|--referer|--request|--resolve|--retry-after-match|--retry-on|--seed|--service|--signal|--stagger|--status|--stderr|--stderr-text|--stdin|--stdout|--stdout-text|--succeed-on|--throttle-base-delay|--throttle-on|--timeout|--total-timeout|--unix-socket|--upload-file|--user|--user-agent|--write-out|-A|-C|-D|-E|-F|-H|-T|-X|-b|-d|-e|-k|-m|-n|-o|-r|-u|-w|-x) [[ "${COMP_WORDS[i + 1]}" == "=" ]] && i=$((i + 1)); i=$((i + 2)) ;;
             -*) i=$((i + 1)) ;;
-            plan|explain)
+            http|plan|explain)
                 [[ -n "${sub}" ]] && break
                 sub="${COMP_WORDS[i]}"
                 i=$((i + 1))
@@ -55,12 +55,13 @@ _retryx() {
             mapfile -t COMPREPLY < <(compgen -c -- "${cur}")
         fi
         if [[ -n "${first}" && -z "${verbatim}${sub}" ]]; then
-            COMPREPLY+=($(compgen -W "plan explain" -- "${cur}"))
+            COMPREPLY+=($(compgen -W "http plan explain" -- "${cur}"))
         fi
         return 0
     fi
 
     words="--mode --service -n --max-attempts --delays --base-delay --throttle-base-delay --factor --max-backoff --min-delay --jitter --stagger --seed --retry-on --throttle-on --fail-on --succeed-on --retry-429 --preset --watch --retry-after-match --max-retry-after --sole-retrier --quota-capacity --quota-cost --quota-refill --no-quota --long-poll --deadline --timeout --idle-timeout --total-timeout -k --kill-after --kill-signal --stdin --stdout --stderr --shell --own-group --exit-code-on-failure --events --log-arguments -q --quiet -v --verbose -h --help -V --version"
+    [[ "${sub}" == http ]] && words+=" -X --request -H --header -d --data --data-raw --data-binary --data-urlencode --json -F --form -T --upload-file -G --get -u --user -A --user-agent -e --referer -b --cookie -r --range --compressed -L --location --location-trusted --max-redirs --idempotent --idempotency-key -o --output -O --remote-name --output-dir -D --dump-header -i --include -I --head -s --silent -S --show-error -f --fail --fail-with-body -w --write-out -N --no-buffer -C --continue-at --checksum -k --insecure --cacert -E --cert --key -x --proxy --noproxy --resolve --connect-to --unix-socket -4 --ipv4 -6 --ipv6 --connect-timeout -m --max-time"
     [[ "${sub}" == plan ]] && words+=" --class --format --explain-config"
     [[ "${sub}" == explain ]] && words+=" --exit --signal --timed-out --program --stdout-text --stderr-text --status --header --body --format"
     COMPREPLY=($(compgen -W "${words}" -- "${cur}"))

@@ -202,8 +202,8 @@ pub const BEFORE_OPTIONS: &[Section] = &[Section {
         Part::Text(
             "From the first word that is not an option of retryx, everything belongs to the command, options included: \
              `retryx -n 5 curl -n URL` gives curl its own `-n`. After `--` the next word is the command, whatever it \
-             looks like. `plan` and `explain`, where they come first and not after `--`, are subcommands that run \
-             nothing: see `PLAN` and `EXPLAIN` below. More words are kept for subcommands to come: `http`, `quota`, \
+             looks like. `http`, where it comes first and not after `--`, makes a request: see `HTTP` below. `plan` and `explain` run \
+             nothing: see `PLAN` and `EXPLAIN`. More words are kept for subcommands to come: `quota`, \
              `simulate`, `stats`, `config`, `schema`, `translate`; and `help` prints what `--help` prints. To run a \
              program of such a name, write `retryx -- plan`.",
         ),
@@ -558,6 +558,60 @@ pub const AFTER_OPTIONS: &[Section] = &[
             Part::Text(
                 "`--program` names the command, so that its preset judges `--exit` with `--stdout-text` and `--stderr-text`. What a user could do about \
                  it, where something is known, is a third line, in JSON `hint`.",
+            ),
+        ],
+    },
+    Section {
+        title: "HTTP",
+        parts: &[
+            Part::Text(
+                "`retryx http` makes a request itself, with the names and the meaning of curl's options, and repeats it \
+                 where that is safe. It takes the options of a run but those about commands, before or after its name, and its own, before or \
+                 after the URL. Letters are curl's: `-k` trusts any certificate, and `-n` is not taken. A URL \
+                 without a scheme is taken for `http:`.",
+            ),
+            Part::Options(Sub::Http),
+            Part::Text(
+                "The body of a good answer, with a status from 200 to 399, is written, to standard output or to the file. A status that ends the run as a \
+                 failure exits 22, with or without `-f`, and its body is written with `--fail-with-body` only. The \
+                 exit statuses of failures without an answer are curl's: 1 (the scheme is not spoken), 3 (URL), 5 \
+                 (proxy's name), 6 (name), 7 (connection), 8 (no HTTP), 18 (the body ended early, or its checksum is \
+                 wrong), 23 (output), 26 (input), 28 (any time limit), 33 (a download cannot be continued), 35 (TLS), \
+                 47 (redirects), 52 (no answer), 55 (sending), 56 (receiving), 58 (the client's certificate), 60 (the \
+                 server's certificate), 61 (coding), 77 (no trusted certificates).",
+            ),
+            Part::Text(
+                "Statuses have the classes that `EXPLAIN` tells of. Of the failures without an answer these are permanent: \
+                 1, 3, 23, 26, 47, 58, 60 and 77; all others are transient.",
+            ),
+            Part::Text(
+                "GET, HEAD, OPTIONS, PUT, DELETE and TRACE are repeated after any failure that may pass; POST, PATCH and others \
+                 only where the request cannot have been acted on: no connection was made, or the answer is 429, or 503 \
+                 with `Retry-After`. Else the reason is `unsafe_request`. `--idempotent` says that a repetition does no harm; so \
+                 does a header `Idempotency-Key`, which `--idempotency-key` sends, the same in every attempt. The body \
+                 is the same in every attempt: what comes from standard input is kept, past 8 MiB in a temporary file \
+                 without a name, and a file that has changed since the first attempt ends the run.",
+            ),
+            Part::Text(
+                "The server's word on when to come back counts: `x-amz-retry-after` in the modes `standard` and \
+                 `adaptive`, `Retry-After` with seconds or any HTTP date, else `x-ratelimit-reset` or `RateLimit-Reset`. See \
+                 `DELAYS ASKED FOR`; a date counts from the answer's own `Date`.",
+            ),
+            Part::Text(
+                "A body is taken for good only when its length or its last chunk says that it is whole, and `--checksum` that it \
+                 is right. What broke off is continued, not restarted, where the server can: with `Range` and \
+                 `If-Range`, never from two versions. `-o FILE` replaces the file at once, when the body is whole; until then the old one \
+                 stays, whatever happens. A special file is written in place. A body for standard output is held \
+                 until it is good; one that is larger than 8 MiB streams from there on, and can then only be continued. \
+                 `-N` passes everything on as it comes.",
+            ),
+            Part::Text(
+                "Limits hold for all of an attempt, redirects included: `-m` is `--timeout`. On a redirect to another origin \
+                 (scheme, host or port) only headers go along that can carry no secret: `Accept` and its like, \
+                 `Content-*`, `User-Agent`, `Range` and `If-*`. No message or event holds a password, a query or a \
+                 header. Names are looked up in `/etc/hosts` and with the servers of `/etc/resolv.conf`, without the modules of \
+                 nsswitch.conf. HTTP/1.1 is spoken, and TLS 1.2 and 1.3, trusting the system's store, or what \
+                 `SSL_CERT_FILE` and `SSL_CERT_DIR` name.",
             ),
         ],
     },
