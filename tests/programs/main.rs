@@ -5,10 +5,16 @@
 //! and compares the class and the rule of its first attempt. A last trial fails where a
 //! row has no case.
 
+mod cargo;
 mod curl;
+mod npm;
+mod pip;
+mod server;
 #[path = "../support/mod.rs"]
 #[expect(dead_code, unused_imports, unused_macros, reason = "what the other end-to-end tests need")]
 mod support;
+mod tls;
+mod wget;
 
 use std::process::ExitCode;
 
@@ -22,7 +28,7 @@ use support::{Finished, Lab, skipped};
 pub struct Case {
     /// The preset that knows it.
     pub preset: &'static str,
-    /// What decides: `is` of its row, or `status 404`.
+    /// What decides: `is` of its row, `status 404`, or `default:exit` where no row does.
     pub row: &'static str,
     /// The class it must get.
     pub class: &'static str,
@@ -50,7 +56,12 @@ impl Case {
         let attempts = finished.of("attempt_finished");
         let attempt = attempts.first().ok_or_else(|| format!("no attempt: {}", finished.stderr))?;
         let seen = (attempt["class"].as_str().unwrap_or_default(), attempt["rule"].as_str().unwrap_or_default());
-        let wanted = (self.class, &*format!("{} preset, {}", self.preset, self.row));
+        let rule = if self.row.starts_with("default:") {
+            self.row.to_owned()
+        } else {
+            format!("{} preset, {}", self.preset, self.row)
+        };
+        let wanted = (self.class, &*rule);
         if seen == wanted {
             return Ok(());
         }
@@ -73,7 +84,7 @@ fn every_row_has_a_case(cases: &[Case]) -> Result<(), Failed> {
 }
 
 fn main() -> ExitCode {
-    let cases = [curl::CASES].concat();
+    let cases = [cargo::CASES, curl::CASES, npm::CASES, pip::CASES, wget::CASES].concat();
     let mut trials: Vec<_> = cases.iter().map(|&case| Trial::test(case.name(), move || case.check())).collect();
     trials.push(Trial::test("every_row_has_a_case", move || every_row_has_a_case(&cases)));
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
