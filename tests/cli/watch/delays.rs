@@ -107,7 +107,8 @@ fn only_the_latest_attempt_asks() {
     let run = lab.run("-n 3 --mode fixed --base-delay 0").args(["--retry-after-match", WITH_UNIT]).sh(script).finish();
     run.exited(7).stopped(3, "attempts");
     assert_eq!(run.each("retry_scheduled", "delay_source"), ["output", "backoff"]);
-    assert_eq!(run.each("retry_scheduled", "server_delay_ms"), [serde_json::json!(100), serde_json::Value::Null]);
+    let asked = run.of("retry_scheduled").iter().map(|event| event["server_delay_ms"].as_f64()).collect::<Vec<_>>();
+    assert_eq!(asked, [Some(100.0), None]);
 }
 
 #[test]
@@ -137,8 +138,8 @@ fn more_than_the_limits_allow_stops_the_run() {
 #[test]
 fn what_is_no_duration_is_ignored_and_said_when_asked() {
     let lab = Lab::new();
-    for junk in ["soon", "-5", "1e3", "5 apples", "nan", "٣", "\\0377\\0376", "inf", "3;"] {
-        let run = run(&lab, "-v", WITH_UNIT, &format!("wait {junk}\\n"));
+    for junk in ["soon", "-5", "1e3", "5 apples", "nan", "٣", "\\0303", "inf", "3;"] {
+        let run = run(&lab, "-v", "stderr:/(?-u)^wait (.+)$/", &format!("wait {junk}\\n"));
         run.exited(7).stopped(2, "attempts").says(&["--retry-after-match", "no duration"]);
         assert_eq!(delay(&run), (0.0, "backoff".to_owned(), None), "{junk}");
     }

@@ -92,7 +92,7 @@ fn it_does_not_matter_where_the_writes_are_cut() {
         (&["retry \\r", "\\nlater\\n"], false),
         (&["re", "try later too"], false),
     ] {
-        let script: String = writes.iter().map(|write| format!("w(qq({write}));")).collect();
+        let script: String = writes.iter().map(|write| format!("w(qq{{{write}}});")).collect();
         let run = pieces(&lab, &["--retry-on", "stdout:/^retry later$/"], &format!("{script} exit 1"));
         assert_eq!(verdict(&run).0, if matches { "transient" } else { "permanent" }, "{writes:?}");
     }

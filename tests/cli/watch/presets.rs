@@ -26,7 +26,7 @@ fn what_a_program_says_decides() {
         ("", "22", "429", "throttling", "curl preset, status 429"),
         ("--preset none", "22", "404", "transient", "default:exit"),
         ("--retry-on default,http:404", "22", "404", "transient", "--retry-on http:404"),
-        ("--retry-on http:5xx", "22", "404", "permanent", "--retry-on does not name it"),
+        ("--retry-on http:5xx", "22", "404", "permanent", "curl preset, status 404"),
         ("--fail-on http:503", "22", "503", "permanent", "--fail-on http:503"),
         ("--throttle-on http:503", "22", "503", "throttling", "--throttle-on http:503"),
         // Another command's own words are its own.

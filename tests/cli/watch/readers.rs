@@ -9,7 +9,7 @@ use rustix::io::ioctl_fionread;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::Signal;
 
-use crate::support::{Lab, Terminal, pause, proc, wait_until};
+use crate::support::{Lab, PROMPT, Terminal, pause, proc, wait_until};
 
 use super::{MIB, most_memory};
 
@@ -20,7 +20,7 @@ fn pipe() -> (OwnedFd, OwnedFd) {
 #[test]
 fn losing_the_reader_ends_the_run_as_without_retryx() {
     let lab = Lab::new();
-    for rule in ["stdout:/x/", "default,stdout:/y/", "stderr:/x/", "output:/x/"] {
+    for rule in ["stdout:/x/", "default,stdout:/z/", "stderr:/x/", "output:/x/"] {
         let script = format!(
             "set -o pipefail; retryx -n 5 --base-delay 0 --events e --retry-on {rule} -- yes | head -n 1; echo $?"
         );
@@ -182,6 +182,7 @@ fn a_terminal_that_is_held_holds_the_command_back_and_nothing_else() {
     terminal.keys("\x03");
     lab.await_file("int");
     terminal.keys("\x11");
+    terminal.wait_for(PROMPT);
     terminal.status_is(3);
 }
 
