@@ -92,3 +92,22 @@ fn a_background_process_that_never_stops_writing_holds_nobody_up() {
         .finish();
     run.exited(7).says(&["giving up after 3 attempts"]);
 }
+
+#[test]
+fn no_descriptor_is_left_over_in_the_command_or_from_attempt_to_attempt() {
+    let lab = Lab::new();
+    let script = "echo $(ls /proc/self/fd) >>$D/own; ls /proc/$PPID/fd | wc -l >>$D/retryx; exit 7";
+    for options in
+        ["--retry-on output:/x/,7", "--idle-timeout 600 --stdout final", "--stdin replay --retry-on output:/x/,7"]
+    {
+        let run = lab.run("-q -n 40 --no-quota --base-delay 0").words(options).input(b"x").sh(script).finish();
+        run.exited(7).stopped(40, "attempts");
+        let own = lab.lines("own");
+        // The last is the folder that `ls` reads, one is the file that the shell appends to.
+        assert!(own.iter().all(|line| line == "0 1 2 3"), "{options}: {own:?}");
+        let counts: Vec<u32> = lab.lines("retryx").iter().map(|count| count.parse().expect("a number")).collect();
+        // The command may look before retryx has closed its own copies of what it was given.
+        assert!(counts.iter().all(|count| *count <= counts.iter().min().unwrap() + 3), "{options}: {counts:?}");
+        lab.tool("rm", &["own", "retryx"]);
+    }
+}

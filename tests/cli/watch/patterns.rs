@@ -92,16 +92,16 @@ fn it_does_not_matter_where_the_writes_are_cut() {
         (&["retry \\r", "\\nlater\\n"], false),
         (&["re", "try later too"], false),
     ] {
-        let script: String = writes.iter().map(|write| format!("w(qq{{{write}}});")).collect();
+        let script = writes.iter().fold(String::new(), |script, write| script + &format!("w(qq{{{write}}});"));
         let run = pieces(&lab, &["--retry-on", "stdout:/^retry later$/"], &format!("{script} exit 1"));
         assert_eq!(verdict(&run).0, if matches { "transient" } else { "permanent" }, "{writes:?}");
     }
     // Every cut of one text.
     let text = "x\\e[1my\\r\\nz";
     let bytes = b"x\x1b[1my\r\nz";
-    let cuts: String = (1..bytes.len())
-        .map(|at| format!("w(substr(qq({text}), 0, {at})); w(substr(qq({text}), {at}).qq(\\n));"))
-        .collect();
+    let cuts = (1..bytes.len()).fold(String::new(), |script, at| {
+        script + &format!("w(substr(qq({text}), 0, {at})); w(substr(qq({text}), {at}).qq(\\n));")
+    });
     let run = pieces(
         &lab,
         &["--retry-on", "stdout:/^xy$/", "--fail-on", "stdout:/^$/,stdout:/[^xyz]/"],

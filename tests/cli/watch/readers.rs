@@ -65,7 +65,7 @@ fn no_attempt_is_made_for_a_reader_that_is_gone() {
 
 /// Starts a command that writes without end to a reader that reads nothing, and waits until
 /// it is held back.
-fn stuck<'a>(lab: &'a Lab, options: &str) -> (crate::support::Running, OwnedFd) {
+fn stuck(lab: &Lab, options: &str) -> (crate::support::Running, OwnedFd) {
     let (read, write) = pipe();
     let script = "$SIG{TERM} = sub { open F, q(>), qq($ENV{D}/term); exit 3 } if $ENV{HANDLE}; \
                   $x = qq(abcdefg\\n) x 8192; open F, q(>), qq($ENV{D}/pid); print F qq($$\\n); close F; \
@@ -79,7 +79,7 @@ fn stuck<'a>(lab: &'a Lab, options: &str) -> (crate::support::Running, OwnedFd) 
         pause(Duration::from_millis(50));
         proc::state(command) == Some('S')
             && before == (waits(), proc::usage(command).cpu)
-            && ioctl_fionread(&read).unwrap() > 0
+            && ioctl_fionread(&read).expect("a pipe") > 0
     });
     (run, read)
 }
@@ -139,7 +139,7 @@ fn the_rest_of_an_attempt_that_a_limit_ended_is_not_lost_to_a_slow_reader() {
         "$SIG{TERM} = q(IGNORE); syswrite STDOUT, q(x) x 600000; open F, q(>), qq($ENV{D}/up); close F; sleep 600";
     let run = lab.run("-n 1 --timeout 1 --kill-after 2 --retry-on stdout:/x/").stdout(write).perl(script).start();
     lab.await_file("up");
-    let mut buffer = [0; 30_000];
+    let mut buffer = vec![0; 30_000];
     let mut source = File::from(read);
     let mut count = 0;
     while let Ok(got @ 1..) = source.read(&mut buffer) {

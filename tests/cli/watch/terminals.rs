@@ -125,6 +125,21 @@ fn a_terminal_shows_what_it_would_show_without_retryx() {
 }
 
 #[test]
+fn both_streams_of_a_terminal_keep_their_order() {
+    let lab = Lab::new();
+    let in_turn = "for $i (1..400) { syswrite STDOUT, qq(o$i\\n); syswrite STDERR, qq(e$i\\n) } exit 7";
+    let expected = (1..=400).fold(String::new(), |text, i| text + &format!("o{i}\r\ne{i}\r\n"));
+    for rule in ["stdout:/^e7$/", "stderr:/^o7$/", "output:/^e400$/"] {
+        let events = format!("{}.events", &rule[..6]);
+        let words = ["retryx", "-q", "-n", "1", "--events", &events, "--retry-on", rule, "--", "perl", "-e", in_turn];
+        let mut terminal = Terminal::start(&lab, &words);
+        assert_eq!(terminal.wait_for("e400\r\n"), expected, "{rule}");
+        assert_eq!(terminal.finish().code(), Some(7));
+        assert_eq!(Events::at(lab.path(&events)).wait("attempt_finished", 1)["class"], "transient", "{rule}");
+    }
+}
+
+#[test]
 fn an_interrupt_reaches_the_command_once_and_its_last_words_are_shown() {
     let lab = Lab::new();
     let script = "trap 'echo got >>$D/m; sleep 0.3; echo last words >&2; exit 3' INT; echo up >>$D/m; while :; do sleep 0.05; done";
