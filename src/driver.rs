@@ -181,6 +181,8 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
         let mut lost = None;
         match self.runner.conclude(&reason) {
             Ok(()) => {}
+            // A command that failed was told by itself, and did what it thought right.
+            Err(Conclusion::ReaderGone) if reason != StopReason::Success => {}
             Err(Conclusion::ReaderGone) => status = ExitStatus::Signal(Signal::PIPE),
             Err(Conclusion::Interrupted(signal)) => {
                 (reason, status) = (StopReason::Interrupted(signal), ExitStatus::Signal(signal));
