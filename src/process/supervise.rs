@@ -261,7 +261,8 @@ impl AttemptRunner for Supervisor<'_> {
                     channel.target().name()
                 )));
             }
-            emit(channel, self.clock)?;
+            let end = self.plan.total_timeout.map(|limit| limit.saturating_add(self.plan.kill_after));
+            emit(channel, self.clock, end)?;
         }
         Ok(())
     }
@@ -278,18 +279,23 @@ impl AttemptRunner for Supervisor<'_> {
     }
 }
 
-/// Writes what was held back. A signal that ends runs ends this too.
-fn emit(held: &mut Channel, clock: &SystemClock) -> Result<(), Conclusion> {
+/// Writes what was held back. A signal that ends runs ends this too, and so does the limit on
+/// everything.
+fn emit(held: &mut Channel, clock: &SystemClock, end: Option<Duration>) -> Result<(), Conclusion> {
     let mut offset = 0;
+    let alarms = Alarms { running: None, boot: end };
     loop {
         let mut target = vec![PollFd::from_borrowed_fd(held.target().stream(), PollFlags::OUT)];
-        match clock.next(Alarms::default(), &mut target) {
+        match clock.next(alarms, &mut target) {
             Event::Signal(Received { signal, .. }) => match signal {
                 _ if signal.ends_the_run() => return Err(Conclusion::Interrupted(signal)),
                 Signal::TSTP | Signal::TTIN | Signal::TTOU => clock.pause(|| unix::take(signal)),
                 _ => {}
             },
-            Event::Alarm => {}
+            Event::Alarm => {
+                let name = held.target().name();
+                return Err(Conclusion::TooLate(format!("{name}: the rest of the output is lost: nobody reads it")));
+            }
             Event::Ready => match held.emit(offset) {
                 Ok(0) => return Ok(()),
                 Ok(count) => offset += count,
