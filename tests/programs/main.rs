@@ -10,6 +10,7 @@ mod curl;
 mod npm;
 mod pip;
 mod server;
+mod sole_retrier;
 #[path = "../support/mod.rs"]
 #[expect(dead_code, unused_imports, unused_macros, reason = "what the other end-to-end tests need")]
 mod support;
@@ -86,6 +87,7 @@ fn every_row_has_a_case(cases: &[Case]) -> Result<(), Failed> {
 fn main() -> ExitCode {
     let cases = [cargo::CASES, curl::CASES, npm::CASES, pip::CASES, wget::CASES].concat();
     let mut trials: Vec<_> = cases.iter().map(|&case| Trial::test(case.name(), move || case.check())).collect();
+    trials.extend(sole_retrier::trials());
     trials.push(Trial::test("every_row_has_a_case", move || every_row_has_a_case(&cases)));
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
