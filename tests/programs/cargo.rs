@@ -115,7 +115,8 @@ pub fn place() -> Result<PathBuf, String> {
 
 /// Makes a package, with more in its manifest.
 pub fn project(lab: &Lab, more: &str) {
-    let about = "name = 'tried'\nversion = '0.1.0'\nedition = '2021'\ndescription = 'x'\nlicense = 'MIT'\n";
+    let about =
+        "name = 'tried'\nversion = '0.1.0'\nedition = '2021'\ndescription = 'x'\nlicense = 'MIT'\ninclude = ['src']\n";
     lab.write("Cargo.toml", format!("[package]\n{about}{more}"));
     std::fs::create_dir_all(lab.path("src")).expect("a folder");
     lab.write("src/lib.rs", "");

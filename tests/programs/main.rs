@@ -20,6 +20,7 @@ mod postgres;
 mod psql;
 mod rsync;
 mod server;
+mod sole_retrier;
 mod ssh;
 mod sshd;
 #[path = "../support/mod.rs"]
@@ -110,6 +111,7 @@ fn main() -> ExitCode {
     .concat();
     let mut trials: Vec<_> = cases.iter().map(|&case| Trial::test(case.name(), move || case.check())).collect();
     trials.extend(aws_runs::trials());
+    trials.extend(sole_retrier::trials());
     trials.push(Trial::test("every_row_has_a_case", move || every_row_has_a_case(&cases)));
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
