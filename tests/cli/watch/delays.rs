@@ -125,7 +125,7 @@ fn more_than_the_limits_allow_stops_the_run() {
         let run = run(&lab, options, WITH_UNIT, &format!("wait {asked}\\n"));
         run.exited(7).stopped(1, "server_delay");
         assert_eq!(run.last()["server_delay_ms"].as_f64(), Some(milliseconds), "{options} {asked}");
-        run.says(&["asked to be left alone"]);
+        run.says(&["asked to stay away"]);
         assert!(run.elapsed < Duration::from_secs(60));
     }
     for endless in ["99999999999999999999999", &"9".repeat(3000), "999999999999h"] {

@@ -70,7 +70,6 @@ fn a_permanent_failure_names_the_rule_that_said_so() {
 
 // Design §4: "without a status line it stays transient and the message advises -S".
 #[test]
-#[ignore = "the row that advises it comes with the presets of the first set"]
 fn advice_is_given_once_in_a_run() {
     let lab = Lab::new();
     with_curl(&lab);
