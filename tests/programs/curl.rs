@@ -42,7 +42,7 @@ pub const CASES: &[Case] = &[
     case("status 503", "transient", "without it", |lab| asking(lab, "-fsS", &["/503"])),
     case("status 503", "transient", "last of two", |lab| asking(lab, "-fsS", &["/404", "/503"])),
     case("status 504", "transient", "", |lab| asking(lab, "-fsS", &["/504"])),
-    case("default:exit", "transient", "no status line", |lab| asking(lab, "-fs", &["/404"])),
+    case("status not told", "transient", "no status line", |lab| asking(lab, "-fs", &["/404"])),
     // Its code is the last URL's: the first one's status does not count.
     case("no answer", "transient", "after 404", |lab| {
         let server = Server::new(plain);
