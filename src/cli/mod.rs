@@ -161,7 +161,11 @@ fn skeleton<'a>(sub: Sub, options: impl Iterator<Item = &'a Opt>) -> Command {
         .trailing_var_arg(sub != Sub::Http)
         .value_name("COMMAND")
         .value_parser(value_parser!(OsString));
-    Command::new("retryx").disable_help_flag(true).disable_version_flag(true).args(options.map(|option| argument(option, sub))).arg(command)
+    Command::new("retryx")
+        .disable_help_flag(true)
+        .disable_version_flag(true)
+        .args(options.map(|option| argument(option, sub)))
+        .arg(command)
 }
 
 fn argument(option: &Opt, sub: Sub) -> Arg {

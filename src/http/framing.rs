@@ -285,7 +285,9 @@ mod tests {
         assert!(Head::parse(long.as_bytes()).is_err());
         let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "A: b\r\n".repeat(300));
         assert!(Head::parse(many.as_bytes()).is_err());
-        for junk in [&b"\x16\x03\x01"[..], b"hello there\r\n\r\n", b"HTTP/1.1 2x0 OK\r\n\r\n", b"HTTP/1.1 099 x\r\n\r\n"] {
+        for junk in
+            [&b"\x16\x03\x01"[..], b"hello there\r\n\r\n", b"HTTP/1.1 2x0 OK\r\n\r\n", b"HTTP/1.1 099 x\r\n\r\n"]
+        {
             assert!(Head::parse(junk).is_err(), "{}", junk.escape_ascii());
         }
     }

@@ -158,7 +158,8 @@ impl<'a> Requester<'a> {
         let body = if step.with_body { self.body } else { &nothing };
         let through = proxy.as_ref().filter(|_| !origin.secure && self.plan.connect.unix_socket.is_none());
         let first = step.redirects == 0;
-        let fields = if first || step.url.origin() == self.plan.url.origin() { self.output.continuation() } else { Vec::new() };
+        let fields =
+            if first || step.url.origin() == self.plan.url.origin() { self.output.continuation() } else { Vec::new() };
         let request = self.plan.head(step, body.length(), through, &fields, is_harmless);
         self.reached = true;
         let answered = exchange(&mut connection, &request, body, waiter, |_| {})?;

@@ -192,7 +192,9 @@ impl<'a> Output<'a> {
     pub fn take(&mut self, bytes: &[u8], waiter: &Waiter<'_>) -> Result<(), Failure> {
         let is_stdout = self.plan.file.is_none();
         let streams = self.plan.live
-            || is_stdout && self.plan.checksum.is_none() && (self.released || self.have + bytes.len() as u64 > IN_MEMORY as u64);
+            || is_stdout
+                && self.plan.checksum.is_none()
+                && (self.released || self.have + bytes.len() as u64 > IN_MEMORY as u64);
         if streams {
             self.release(waiter)?;
             self.released = true;
@@ -334,7 +336,10 @@ pub fn write_stdout(bytes: &[u8], waiter: &Waiter<'_>) -> Result<(), Failure> {
             }
             Err(Errno::INTR) => {}
             Err(error) => {
-                return Err(Failure::new(Fault::Write, format!("standard output cannot be written: {}", cause(&error.into()))));
+                return Err(Failure::new(
+                    Fault::Write,
+                    format!("standard output cannot be written: {}", cause(&error.into())),
+                ));
             }
         }
     }

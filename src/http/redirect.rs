@@ -48,7 +48,10 @@ impl Step {
             .map_err(|error| Failure::new(Fault::Url, format!("the server redirects to what is no URL: {error}")))?;
         if !matches!(url.scheme(), "http" | "https") {
             let scheme = url.scheme();
-            return Err(Failure::new(Fault::Scheme, format!("the server redirects to {scheme}:, which is not followed")));
+            return Err(Failure::new(
+                Fault::Scheme,
+                format!("the server redirects to {scheme}:, which is not followed"),
+            ));
         }
         if url.fragment().is_none() {
             url.set_fragment(self.url.fragment());

@@ -150,14 +150,19 @@ impl Proxies {
         let text = if url.contains("://") { url.clone() } else { format!("http://{url}") };
         let shown = || without_password(&text);
         let parsed = Url::parse(&text);
-        let parsed = parsed.map_err(|error| Failure::new(Fault::ProxyName, format!("the proxy '{}': {error}", shown())))?;
+        let parsed =
+            parsed.map_err(|error| Failure::new(Fault::ProxyName, format!("the proxy '{}': {error}", shown())))?;
         if parsed.scheme() != "http" {
             let scheme = parsed.scheme();
-            return Err(Failure::new(Fault::ProxyName, format!("a proxy of the kind {scheme}: is not known, only http:")));
+            return Err(Failure::new(
+                Fault::ProxyName,
+                format!("a proxy of the kind {scheme}: is not known, only http:"),
+            ));
         }
         let authorization = (!parsed.username().is_empty()).then(|| {
             let decode = |text: &str| percent_decoded(text);
-            let pair = [decode(parsed.username()), b":".to_vec(), decode(parsed.password().unwrap_or_default())].concat();
+            let pair =
+                [decode(parsed.username()), b":".to_vec(), decode(parsed.password().unwrap_or_default())].concat();
             format!("Basic {}", STANDARD.encode(pair))
         });
         let host = parsed.host_str().unwrap_or_default().to_owned();
@@ -281,7 +286,9 @@ impl<'a> Asked<'a> {
             Some(method) => {
                 let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
                 if method.is_empty() || !method.bytes().all(token) {
-                    return Err(UsageError(format!("--request: '{method}' is not a method; valid is a word such as PUT")));
+                    return Err(UsageError(format!(
+                        "--request: '{method}' is not a method; valid is a word such as PUT"
+                    )));
                 }
                 method.to_owned()
             }
@@ -369,7 +376,11 @@ impl<'a> Asked<'a> {
             Some("-1") => Ok(None),
             Some(text) => {
                 let number = text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()));
-                number.map(Some).ok_or_else(|| UsageError(format!("--max-redirs: '{text}' is not a number; valid are whole numbers, and -1 for no limit")))
+                number.map(Some).ok_or_else(|| {
+                    UsageError(format!(
+                        "--max-redirs: '{text}' is not a number; valid are whole numbers, and -1 for no limit"
+                    ))
+                })
             }
         }
     }
@@ -398,9 +409,9 @@ impl<'a> Asked<'a> {
         let mut body = Body::default();
         let mut kind: Option<Kind> = None;
         let mut set = |new: Kind, place: &str| match &kind {
-            Some(old) if std::mem::discriminant(old) != std::mem::discriminant(&new) => {
-                Err(UsageError(format!("{place}: the body is given in two ways; give one of data, JSON, form and file")))
-            }
+            Some(old) if std::mem::discriminant(old) != std::mem::discriminant(&new) => Err(UsageError(format!(
+                "{place}: the body is given in two ways; give one of data, JSON, form and file"
+            ))),
             _ => {
                 kind = Some(new);
                 Ok(())
@@ -505,10 +516,13 @@ impl<'a> Asked<'a> {
                     content.push(';');
                     content.push_str(setting);
                 }
-                _ => return Err(UsageError(format!("--form: '{setting}' is not known; valid are type= and filename="))),
+                _ => {
+                    return Err(UsageError(format!("--form: '{setting}' is not known; valid are type= and filename=")));
+                }
             }
         }
-        let escaped = |text: &str| text.replace('\\', "\\\\").replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A");
+        let escaped =
+            |text: &str| text.replace('\\', "\\\\").replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A");
         let mut piece = Body::default();
         if let Some(path) = content.strip_prefix('@') {
             self.push_file(&mut piece, OsStr::new(path), given)?;
@@ -570,7 +584,9 @@ impl<'a> Asked<'a> {
         };
         let identity = match (self.path(Id::Cert), self.path(Id::Key)) {
             (Some(certificate), key) => Some((certificate.clone(), key.unwrap_or(certificate))),
-            (None, Some(_)) => return Err(UsageError("--key needs the certificate that it belongs to: give --cert too".into())),
+            (None, Some(_)) => {
+                return Err(UsageError("--key needs the certificate that it belongs to: give --cert too".into()));
+            }
             (None, None) => None,
         };
         Ok(ConnectPlan {
@@ -592,9 +608,8 @@ impl<'a> Asked<'a> {
             None => {
                 let all = || either("all_proxy", "ALL_PROXY");
                 // In a CGI program the upper-case name is a header of its client's.
-                let http = variable("http_proxy").or_else(|| {
-                    if variable("REQUEST_METHOD").is_some() { None } else { variable("HTTP_PROXY") }
-                });
+                let http = variable("http_proxy")
+                    .or_else(|| if variable("REQUEST_METHOD").is_some() { None } else { variable("HTTP_PROXY") });
                 [http.or_else(all), either("https_proxy", "HTTPS_PROXY").or_else(all)]
             }
         };
@@ -623,7 +638,9 @@ impl<'a> Asked<'a> {
         let checksum = match self.text(Id::Checksum)? {
             None => None,
             Some(text) => Some(sha256(text).ok_or_else(|| {
-                UsageError(format!("--checksum: '{text}' is not a checksum; valid is sha256: and 64 hexadecimal digits"))
+                UsageError(format!(
+                    "--checksum: '{text}' is not a checksum; valid is sha256: and 64 hexadecimal digits"
+                ))
             })?),
         };
         let resume = match self.text(Id::ContinueAt)? {
@@ -736,7 +753,10 @@ fn parse_url(words: &[OsString]) -> Result<Url, UsageError> {
         [word] => word,
         [first, rest @ ..] => {
             let hint = if ["GET", "POST", "PUT", "DELETE", "HEAD", "PATCH"].iter().any(|method| first == *method) {
-                format!("the method is given by -X {}; to run a program called http: retryx -- http ...", first.to_string_lossy())
+                format!(
+                    "the method is given by -X {}; to run a program called http: retryx -- http ...",
+                    first.to_string_lossy()
+                )
             } else {
                 "one request is made a run".to_owned()
             };
@@ -751,7 +771,9 @@ fn parse_url(words: &[OsString]) -> Result<Url, UsageError> {
     }
     let shown = without_password(text);
     if text.is_empty() || text.contains(|c: char| c.is_whitespace() || c.is_control()) {
-        return Err(UsageError(format!("'{shown}' is no URL: it is empty, or has a space or control character in it; percent-encode these")));
+        return Err(UsageError(format!(
+            "'{shown}' is no URL: it is empty, or has a space or control character in it; percent-encode these"
+        )));
     }
     let full = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
     let url = Url::parse(&full).map_err(|error| UsageError(format!("'{shown}' is no URL: {error}")))?;
@@ -800,7 +822,9 @@ fn resolution(given: &Given) -> Result<(String, u16, Vec<IpAddr>), UsageError> {
     let addresses: Result<Vec<_>, _> =
         addresses.split(',').map(|address| address.trim_matches(['[', ']']).parse()).collect();
     match (port.parse(), addresses) {
-        (Ok(port), Ok(addresses)) if !host.is_empty() && !addresses.is_empty() => Ok((host.to_owned(), port, addresses)),
+        (Ok(port), Ok(addresses)) if !host.is_empty() && !addresses.is_empty() => {
+            Ok((host.to_owned(), port, addresses))
+        }
         _ => Err(wrong()),
     }
 }

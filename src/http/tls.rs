@@ -46,8 +46,9 @@ impl TlsPlan {
                     Failure::new(Fault::ClientCertificate, format!("{}: {what}", path.display()))
                 };
                 let pem = fs::read(key).map_err(|error| unusable(key, cause(&error)))?;
-                let private = PrivateKeyDer::from_pem_slice(&pem)
-                    .map_err(|_| unusable(key, "there is no private key in it (one with a passphrase is not read)".into()))?;
+                let private = PrivateKeyDer::from_pem_slice(&pem).map_err(|_| {
+                    unusable(key, "there is no private key in it (one with a passphrase is not read)".into())
+                })?;
                 builder.with_client_auth_cert(chain, private).map_err(|error| unusable(certificate, error.to_string()))
             }
         };

@@ -48,7 +48,8 @@ impl<'a> Waiter<'a> {
     pub fn wait<'b>(&'b self, fds: &mut Vec<PollFd<'b>>, until: Option<Duration>) -> Result<(), Failure> {
         loop {
             let ends = [self.ends.attempt.map(|(end, _)| end), self.ends.connecting, until];
-            let alarms = Alarms { running: ends.into_iter().flatten().min(), boot: self.ends.total.map(|(end, _)| end) };
+            let alarms =
+                Alarms { running: ends.into_iter().flatten().min(), boot: self.ends.total.map(|(end, _)| end) };
             match self.clock.next(alarms, fds) {
                 Event::Ready => return Ok(()),
                 Event::Signal(received) => match received.signal {

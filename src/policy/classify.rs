@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use super::matcher::Term;
-use super::preset::Preset;
+use super::preset::{Preset, Row};
 use super::watch::Sightings;
 use super::{Mode, Outcome, Signal, StartFailure};
 
@@ -237,7 +237,9 @@ impl Classifier {
     fn by_preset(&self, evidence: &Evidence<'_>) -> Option<Verdict> {
         let preset = self.preset.as_ref()?;
         let known = by_default(evidence).class;
-        if let Some(row) = preset.rows.iter().find(|row| row.when.matches(evidence, known, row.class)) {
+        let silent = evidence.told_status.is_none() && !evidence.sightings.is_unread();
+        let holds = |row: &&Row| (silent || !row.without_status) && row.when.matches(evidence, known, row.class);
+        if let Some(row) = preset.rows.iter().find(holds) {
             let advice = row.advice.clone().map(Cow::Owned);
             return Some(Verdict { advice, ..Verdict::new(row.class, preset.rule(&row.is)) });
         }
@@ -490,6 +492,7 @@ mod tests {
             class,
             is: is.to_owned(),
             advice: None,
+            without_status: false,
         };
         let preset = Preset {
             name: "p".to_owned(),
@@ -499,6 +502,7 @@ mod tests {
                 row("3", Class::Permanent, "bad usage"),
                 row("22 and stderr:/later/", Class::Throttling, "asked to wait"),
                 row("error:AccessDenied", Class::Permanent, "access denied"),
+                Row { without_status: true, ..row("22", Class::Transient, "status not told") },
             ],
         };
         let mut lookout = Lookout::default();
@@ -514,7 +518,8 @@ mod tests {
             (exited(22), "error: 200", Class::Transient, "default:exit"),
             (exited(22), "error: 408", Class::Transient, "default:exit"),
             (exited(22), "error: 522", Class::Transient, "default:exit"),
-            (exited(22), "error: 999", Class::Transient, "default:exit"),
+            (exited(22), "error: 999", Class::Transient, "p preset, status not told"),
+            (exited(22), "", Class::Transient, "p preset, status not told"),
             (exited(1), "occurred (SlowDown)", Class::Throttling, "aws:code SlowDown"),
             (exited(1), "occurred (AccessDenied)", Class::Permanent, "p preset, access denied"),
             (exited(1), "occurred (503)", Class::Transient, "p preset, status 503"),

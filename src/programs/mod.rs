@@ -68,6 +68,8 @@ struct TableRow {
     class: String,
     is: String,
     advice: Option<String>,
+    #[serde(default)]
+    without_status: bool,
 }
 
 impl Program {
@@ -167,7 +169,7 @@ fn row(row: TableRow) -> Result<Row, String> {
     let class = class.ok_or_else(|| wrong("class is permanent, throttling or transient"))?;
     let mut terms = matcher::parse_list(&row.when, Check::Later).map_err(|error| wrong(&error))?;
     match (terms.pop(), terms.as_slice()) {
-        (Some(when), []) => Ok(Row { when, class, is: row.is, advice: row.advice }),
+        (Some(when), []) => Ok(Row { when, class, is: row.is, advice: row.advice, without_status: row.without_status }),
         _ => Err(wrong("when is one condition; several take a row each")),
     }
 }

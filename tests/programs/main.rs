@@ -9,18 +9,25 @@ mod apt_get;
 mod aws;
 mod aws_endpoint;
 mod aws_runs;
+mod cargo;
 mod curl;
 mod docker;
 mod git;
 mod loopback;
+mod npm;
+mod pip;
 mod postgres;
 mod psql;
 mod rsync;
+mod server;
+mod sole_retrier;
 mod ssh;
 mod sshd;
 #[path = "../support/mod.rs"]
 #[expect(dead_code, unused_imports, unused_macros, reason = "what the other end-to-end tests need")]
 mod support;
+mod tls;
+mod wget;
 
 use std::process::ExitCode;
 
@@ -87,11 +94,24 @@ fn every_row_has_a_case(cases: &[Case]) -> Result<(), Failed> {
 }
 
 fn main() -> ExitCode {
-    let cases =
-        [apt_get::CASES, aws::CASES, curl::CASES, docker::CASES, git::CASES, psql::CASES, rsync::CASES, ssh::CASES]
-            .concat();
+    let cases = [
+        apt_get::CASES,
+        aws::CASES,
+        cargo::CASES,
+        curl::CASES,
+        docker::CASES,
+        git::CASES,
+        npm::CASES,
+        pip::CASES,
+        psql::CASES,
+        rsync::CASES,
+        ssh::CASES,
+        wget::CASES,
+    ]
+    .concat();
     let mut trials: Vec<_> = cases.iter().map(|&case| Trial::test(case.name(), move || case.check())).collect();
     trials.extend(aws_runs::trials());
+    trials.extend(sole_retrier::trials());
     trials.push(Trial::test("every_row_has_a_case", move || every_row_has_a_case(&cases)));
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
