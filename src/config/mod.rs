@@ -183,6 +183,7 @@ impl Plan {
             kill_signal: settings.kill_signal.unwrap_or(Signal::TERM),
             kill_after: settings.kill_after.unwrap_or(KILL_AFTER),
             kill_after_term: settings.kill_after.is_some(),
+            counts_down: verbosity >= Verbosity::Normal,
             may_retry: max_attempts.is_none_or(|most| most.get() > 1),
             run_id,
             max_attempts: max_attempts.map_or_else(|| "unlimited".to_owned(), |most| most.to_string()),

@@ -22,6 +22,7 @@
 //! set-user-id programs.
 
 mod attempt;
+pub(crate) mod between;
 mod channel;
 mod family;
 mod inherited;

@@ -42,6 +42,8 @@ pub struct SupervisionPlan {
     pub kill_after_term: bool,
     /// Whether a further attempt is possible at all.
     pub may_retry: bool,
+    /// Whether a person who looks on is shown how long a wait takes.
+    pub counts_down: bool,
     /// `RETRYX_RUN_ID`.
     pub run_id: String,
     /// `RETRYX_RUN_MAX_ATTEMPTS`.

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use rustix::process::{getpid, set_child_subreaper};
 
 use super::attempt::{Attempt, Children, Ended, reap};
+use super::between;
 use super::channel::Channel;
 use super::family::{self, Family};
 use super::inherited::Inherited;
@@ -222,23 +223,7 @@ impl AttemptRunner for Supervisor<'_> {
     }
 
     fn wait(&mut self, delay: Duration) -> Wake {
-        let end = self.clock.elapsed().boot.saturating_add(delay);
-        loop {
-            match self.clock.next(Alarms { running: None, boot: Some(end) }, &mut Vec::new()) {
-                Event::Alarm => return Wake::Elapsed,
-                Event::Ready => {}
-                Event::Signal(Received { signal, .. }) => match signal {
-                    _ if signal.ends_the_run() => return Wake::Interrupted(signal),
-                    Signal::TSTP | Signal::TTIN | Signal::TTOU => {
-                        self.clock.pause(|| unix::take(signal));
-                    }
-                    Signal::CHLD => {
-                        reap(|_, _| {});
-                    }
-                    _ => {}
-                },
-            }
-        }
+        between::wait(self.clock, delay, self.plan.counts_down)
     }
 
     fn conclude(&mut self, reason: &StopReason) -> Result<(), Conclusion> {

@@ -2,6 +2,7 @@
 //! nothing, and a reporter that fails says so once and never touches the run.
 
 pub mod json;
+pub mod live;
 pub mod text;
 
 use std::os::fd::{AsFd, BorrowedFd};
