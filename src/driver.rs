@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::config::Plan;
-use crate::exit::{ExitStatus, OWN_FAILURE};
+use crate::exit::{ExitStatus, OWN_FAILURE, TIMED_OUT};
 use crate::policy::{
     Class, Decision, Evidence, Judged, Obstacle, Outcome, ServerDelay, Session, Sightings, Signal, StopReason,
 };
@@ -74,6 +74,8 @@ pub enum Conclusion {
     ReaderGone,
     /// A signal that ends runs arrived.
     Interrupted(Signal),
+    /// The limit on everything passed while output was written: what is lost by it.
+    TooLate(String),
     /// Output is lost: why.
     Lost(String),
 }
@@ -181,9 +183,15 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
         let mut lost = None;
         match self.runner.conclude(&reason) {
             Ok(()) => {}
+            // A command that failed was told by itself, and did what it thought right.
+            Err(Conclusion::ReaderGone) if reason != StopReason::Success => {}
             Err(Conclusion::ReaderGone) => status = ExitStatus::Signal(Signal::PIPE),
             Err(Conclusion::Interrupted(signal)) => {
                 (reason, status) = (StopReason::Interrupted(signal), ExitStatus::Signal(signal));
+            }
+            Err(Conclusion::TooLate(error)) => {
+                (reason, status) = (StopReason::TotalTimeout, ExitStatus::Code(TIMED_OUT));
+                lost = Some(error);
             }
             Err(Conclusion::Lost(error)) => {
                 // Without its output a success is none.

@@ -428,7 +428,7 @@ pub const AFTER_OPTIONS: &[Section] = &[
                 ),
                 (
                     "`--total-timeout`",
-                    "A bound on everything: it ends the running attempt too. The run is over at this time plus at \
+                    "A bound on everything: it ends the running attempt too, and the writing of output that nobody takes. The run is over at this time plus at \
                      most `--kill-after`. A delay that would reach it is not slept.",
                 ),
                 ("`--timeout`", "A bound on each attempt by itself. An attempt that it ends is transient."),
@@ -556,7 +556,8 @@ pub const AFTER_OPTIONS: &[Section] = &[
                  ...` that the AWS CLI writes to standard error.",
             ),
             Part::Text(
-                "`--program` names the command, so that its preset judges `--exit` with `--stdout-text` and `--stderr-text`.",
+                "`--program` names the command, so that its preset judges `--exit` with `--stdout-text` and `--stderr-text`. What a user could do about \
+                 it, where something is known, is a third line, in JSON `hint`.",
             ),
         ],
     },
@@ -627,7 +628,9 @@ pub const AFTER_OPTIONS: &[Section] = &[
                 "A stream is read by retryx where a rule, a preset, `--retry-after-match` or `--idle-timeout` needs it, \
                  and only then. The command writes to a pipe; every byte is passed on as it comes, whatever it is, \
                  before it is looked at. Where the reader is slow, the command waits as it would by itself. The first \
-                 64 KiB of a line are looked at.",
+                 64 KiB of a line are looked at. Of a line that is no UTF-8, `.` matches only what is; `(?-u:.)` matches \
+                 any byte. A pager that the command starts on a terminal that is read gets no keys, as it looks for \
+                 them at the end of its output: switch it off (`git --no-pager`).",
             ),
             Part::Text(
                 "A stream that is read or held back and was a terminal is a terminal for the command too, a \

@@ -42,10 +42,14 @@ pub fn show(given: &[Given], command: &[OsString]) -> Result<String, UsageError>
     let plan = Plan::resolve(given, program, String::new())?;
     let verdict = judge(&asked, outcome, &plan);
     if asked.json {
-        let answer = json!({ "class": verdict.class.as_str(), "rule": verdict.rule });
+        let mut answer = json!({ "class": verdict.class.as_str(), "rule": verdict.rule });
+        if let Some(advice) = verdict.advice {
+            answer["hint"] = advice.into();
+        }
         return Ok(format!("{answer}\n"));
     }
-    Ok(format!("class: {}\nrule:  {}\n", verdict.class, verdict.rule))
+    let hint = verdict.advice.map(|advice| format!("hint:  {advice}\n")).unwrap_or_default();
+    Ok(format!("class: {}\nrule:  {}\n{hint}", verdict.class, verdict.rule))
 }
 
 fn judge(asked: &Asked, outcome: &Outcome, plan: &Plan) -> Verdict {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use super::matcher::Term;
-use super::preset::Preset;
+use super::preset::{Preset, Row};
 use super::watch::Sightings;
 use super::{Mode, Outcome, Signal, StartFailure};
 
@@ -225,7 +225,7 @@ impl Classifier {
                 let (class, rule) = self.by_status(*status, evidence.allowance_used_up);
                 Verdict::new(class, format!("default:{rule}"))
             }
-            Outcome::Exited(1..) => self.by_preset(evidence).unwrap_or_else(|| {
+            Outcome::Exited(1..) | Outcome::Signaled(Signal::PIPE) => self.by_preset(evidence).unwrap_or_else(|| {
                 let advice = evidence.sightings.is_unread().then_some(Cow::Borrowed(UNREAD));
                 Verdict { advice, ..by_default(evidence) }
             }),
@@ -237,13 +237,16 @@ impl Classifier {
     fn by_preset(&self, evidence: &Evidence<'_>) -> Option<Verdict> {
         let preset = self.preset.as_ref()?;
         let known = by_default(evidence).class;
-        if let Some(row) = preset.rows.iter().find(|row| row.when.matches(evidence, known, row.class)) {
+        let silent = evidence.told_status.is_none() && !evidence.sightings.is_unread();
+        let holds = |row: &&Row| (silent || !row.without_status) && row.when.matches(evidence, known, row.class);
+        if let Some(row) = preset.rows.iter().find(holds) {
             let advice = row.advice.clone().map(Cow::Owned);
             return Some(Verdict { advice, ..Verdict::new(row.class, preset.rule(&row.is)) });
         }
-        let (class, _) = self.by_status(evidence.told_status?, false);
-        // Success was another answer's: the program failed.
-        let told = evidence.told_status.filter(|_| class != Class::Success)?;
+        // Success was another answer's: the program failed. And statuses that are a network's
+        // rather than a server's word do not make permanent what the defaults retry.
+        let told = evidence.told_status.filter(|status| !matches!(status, 100..400 | 408 | 425 | 505..))?;
+        let (class, _) = self.by_status(told, false);
         Some(Verdict::new(class, preset.rule(&format!("status {told}"))))
     }
 
@@ -486,6 +489,7 @@ mod tests {
             class,
             is: is.to_owned(),
             advice: None,
+            without_status: false,
         };
         let preset = Preset {
             name: "p".to_owned(),
@@ -495,6 +499,7 @@ mod tests {
                 row("3", Class::Permanent, "bad usage"),
                 row("22 and stderr:/later/", Class::Throttling, "asked to wait"),
                 row("error:AccessDenied", Class::Permanent, "access denied"),
+                Row { without_status: true, ..row("22", Class::Transient, "status not told") },
             ],
         };
         let mut lookout = Lookout::default();
@@ -508,7 +513,10 @@ mod tests {
             (exited(22), "error: 429", Class::Throttling, "p preset, status 429"),
             (exited(22), "error: 503", Class::Transient, "p preset, status 503"),
             (exited(22), "error: 200", Class::Transient, "default:exit"),
-            (exited(22), "error: 999", Class::Transient, "default:exit"),
+            (exited(22), "error: 408", Class::Transient, "default:exit"),
+            (exited(22), "error: 522", Class::Transient, "default:exit"),
+            (exited(22), "error: 999", Class::Transient, "p preset, status not told"),
+            (exited(22), "", Class::Transient, "p preset, status not told"),
             (exited(1), "occurred (SlowDown)", Class::Throttling, "aws:code SlowDown"),
             (exited(1), "occurred (AccessDenied)", Class::Permanent, "p preset, access denied"),
             (exited(1), "occurred (503)", Class::Transient, "p preset, status 503"),

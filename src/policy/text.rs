@@ -40,8 +40,9 @@ pub(super) fn has_escapes(text: &[u8]) -> bool {
 const ESCAPE: u8 = 0x1b;
 const BELL: u8 = 0x07;
 
-/// A line without escape sequences (ECMA-48): `ESC [ … final`, `ESC ] … BEL or ESC \`, and
-/// two-byte ones.
+/// A line without escape sequences (ECMA-48, ECMA-35): `ESC [ … final`, the control strings
+/// `ESC ] … BEL or ESC \` and `ESC P`, `X`, `^` or `_` `… ESC \`, those with bytes between
+/// (`ESC ( B`), and two-byte ones.
 pub(super) fn plain(line: &[u8]) -> Cow<'_, [u8]> {
     if !has_escapes(line) {
         return Cow::Borrowed(line);
@@ -64,11 +65,13 @@ fn after_sequence(rest: &[u8]) -> &[u8] {
     let Some((&kind, body)) = rest.split_first() else { return rest };
     let end = match kind {
         b'[' => body.iter().position(|byte| (0x40..=0x7e).contains(byte)),
-        b']' => {
-            let bell = body.iter().position(|&byte| byte == BELL);
+        b']' | b'P' | b'X' | b'^' | b'_' => {
+            // The bell is xterm's own end of a string that sets a title or a link.
+            let bell = body.iter().position(|&byte| byte == BELL).filter(|_| kind == b']');
             let terminator = body.windows(2).position(|pair| pair == [ESCAPE, b'\\']).map(|at| at + 1);
             bell.into_iter().chain(terminator).min()
         }
+        0x20..=0x2f => body.iter().position(|byte| (0x30..=0x7e).contains(byte)),
         _ => return body,
     };
     end.map_or(&[], |end| &body[end + 1..])
@@ -96,6 +99,12 @@ mod tests {
             b"\x1b]0;title\x07connection",
             b"\x1b]8;;http://x\x1b\\connection",
             b"\x1bMconnection",
+            b"\x1b(Bcon\x1b)0nection\x1b(B\x1b[m",
+            b"\x1b%Gconnection\x1b#8",
+            b"con\x1bPq#0;2\x07;0\x1b\\nection",
+            b"\x1b_a\x1b\\con\x1b^b\x1b\\nec\x1bXc\x1b\\tion",
+            b"connection\x1b(",
+            b"connection\x1bPunfinished",
             b"connection\x1b[",
             b"connection\x1b",
             b"connection\x1b]unfinished",

@@ -348,7 +348,15 @@ impl<'a> Attempt<'a> {
                     self.last_written = running;
                     return;
                 }
-                Some(limit) => TimeLimit::Idle(limit),
+                Some(limit) => {
+                    // What waits to be read was not read because this process was held up.
+                    self.streams.take();
+                    self.note_output();
+                    if self.silence_ends() > Some(running) {
+                        return;
+                    }
+                    TimeLimit::Idle(limit)
+                }
                 None => return,
             },
         };

@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, ioctl_fionread};
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 use rustix::termios::{tcgetwinsize, tcsetwinsize};
 
@@ -22,8 +22,6 @@ pub(super) const CHUNK: usize = 64 * 1024;
 const PIPE_SIZE: usize = 1024 * 1024;
 /// Chunks taken before other things get their turn.
 const TURN: usize = 16;
-/// Chunks in which all that can be left of an attempt is read, whoever goes on writing.
-const LAST_CHUNKS: usize = PIPE_SIZE / CHUNK + 1;
 
 /// A stream between the command and where it goes.
 pub(super) struct Channel {
@@ -36,6 +34,8 @@ pub(super) struct Channel {
     taken: u64,
     /// Bytes that came in with the current attempt.
     of_attempt: u64,
+    /// Where `of_attempt` ends, whoever goes on writing, once the command has ended.
+    last: Option<u64>,
 }
 
 /// What becomes of the bytes.
@@ -69,18 +69,23 @@ impl Channel {
 
     fn new(target: BorrowedFd<'static>, destination: Destination) -> Self {
         let target = Target::new(target);
-        Self { target, destination, source: None, scanner: None, buffer: vec![0; CHUNK], taken: 0, of_attempt: 0 }
+        let buffer = vec![0; CHUNK];
+        Self { target, destination, source: None, scanner: None, buffer, taken: 0, of_attempt: 0, last: None }
     }
 
     /// Begins an attempt, forgetting what was held of the one before; returns what it is to
     /// write to: a terminal of the same size where the stream is one, else a pipe.
     pub(super) fn begin(&mut self, scanner: Scanner) -> io::Result<OwnedFd> {
-        if let Destination::Hold { spool, lost } = &mut self.destination {
-            spool.clear()?;
-            *lost = None;
+        match &mut self.destination {
+            Destination::Hold { spool, lost } => {
+                spool.clear()?;
+                *lost = None;
+            }
+            // What kept an attempt from writing may have passed.
+            Destination::Pass { broken, .. } => *broken = None,
         }
         self.scanner = Some(scanner);
-        self.of_attempt = 0;
+        (self.of_attempt, self.last) = (0, None);
         let (source, sink) = match terminal::like(self.target.stream()) {
             Some(Ok(pair)) => pair,
             Some(Err(error)) => {
@@ -119,18 +124,26 @@ impl Channel {
     }
 
     /// Takes what the attempt left, whose command has ended, and nothing of what a background
-    /// process writes later. True once it is all passed on.
+    /// process writes later. True once it is all passed on; to be called until then.
     pub(super) fn finish(&mut self) -> bool {
-        let mut left = LAST_CHUNKS;
+        let last = match (self.last, &self.source) {
+            (Some(last), _) => last,
+            (None, None) => self.of_attempt,
+            (None, Some(source)) => {
+                // A terminal counts only a part of what is under way in it, which is never much.
+                let waiting = ioctl_fionread(source).unwrap_or(PIPE_SIZE as u64).saturating_add(CHUNK as u64);
+                self.of_attempt.saturating_add(waiting)
+            }
+        };
+        self.last = Some(last);
         loop {
             if !self.pass_on() {
                 return false;
             }
-            if left == 0 || !self.take() {
+            if self.of_attempt >= last || !self.take() {
                 self.source = None;
                 return true;
             }
-            left -= 1;
         }
     }
 

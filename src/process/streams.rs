@@ -188,6 +188,11 @@ impl Streams {
         result
     }
 
+    /// Takes what the command has written, without waiting for more.
+    pub(super) fn take(&mut self) {
+        self.channels.iter_mut().for_each(Channel::work);
+    }
+
     /// Bytes that came from the current attempt.
     pub(super) fn of_attempt(&self) -> u64 {
         self.channels.iter().map(Channel::of_attempt).sum()

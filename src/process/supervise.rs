@@ -119,11 +119,22 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Passes on what the command left behind. A reader who takes his time is waited for,
-    /// until a signal or the limit on everything ends that too.
+    /// until a signal or the limit on everything ends that too. What is left by an attempt
+    /// that a limit ended waits no longer than its processes may (`--kill-after`) for a
+    /// reader who takes nothing.
     fn pass_on_the_rest(&mut self, ended: &mut Ended) {
-        let patience = ended.interrupted.map(|_| self.clock.elapsed().boot.saturating_add(PATIENCE));
-        let alarms = Alarms { running: None, boot: patience.or(self.plan.total_timeout) };
+        let late = matches!(ended.outcome, Outcome::TimedOut(_));
+        let patience = match (ended.interrupted, late) {
+            (Some(_), _) => Some(PATIENCE),
+            (None, true) => Some(self.plan.kill_after),
+            (None, false) => None,
+        };
+        let grace = if late { self.plan.kill_after } else { Duration::ZERO };
+        let total = self.plan.total_timeout.map(|limit| limit.saturating_add(grace));
+        let until = |now: Duration| patience.map(|patience| now.saturating_add(patience));
+        let mut given_up = until(self.clock.elapsed().boot);
         while !self.streams.finish() {
+            let alarms = Alarms { running: None, boot: given_up.into_iter().chain(total).min() };
             match self.clock.next(alarms, &mut self.streams.blocked()) {
                 Event::Signal(Received { signal, .. }) => match signal {
                     _ if signal.ends_the_run() && ended.interrupted.is_none() => {
@@ -141,8 +152,12 @@ impl<'a> Supervisor<'a> {
                     if let (None, Some(limit)) = (patience, self.plan.total_timeout) {
                         ended.outcome = Outcome::TimedOut(TimeLimit::Total(limit));
                     }
+                    if ended.interrupted.is_none() {
+                        say("the rest of the attempt's output is lost: nobody reads it");
+                    }
                     return;
                 }
+                Event::Ready if ended.interrupted.is_none() => given_up = until(self.clock.elapsed().boot),
                 Event::Ready => {}
             }
         }
@@ -160,15 +175,16 @@ impl<'a> Supervisor<'a> {
 impl AttemptRunner for Supervisor<'_> {
     fn attempt(&mut self, facts: &Facts) -> Attempted {
         let terminal = Settings::read();
-        let looks = self.plan.may_retry && self.inherited.was_open(1) && !self.streams.holds_stdout();
-        let stdout = if looks { Stdout::look(self.streams.counted()) } else { Stdout::Indifferent };
         let facts = self.facts(facts);
         if let Some(signal) = self.signal_before_start() {
             // The key was pressed when there was no command yet that it could have reached.
             let obstacle = Some(Obstacle::Interrupted(signal));
             return Attempted { obstacle, ..Attempted::with(Outcome::Signaled(signal)) };
         }
-        let pid = match self.ends().and_then(|ends| self.command.start(self.inherited, &facts, ends.descriptors())) {
+        let ends = self.ends();
+        let looks = self.plan.may_retry && self.inherited.was_open(1) && !self.streams.holds_stdout();
+        let stdout = if looks { Stdout::look(self.streams.counted()) } else { Stdout::Indifferent };
+        let pid = match ends.and_then(|ends| self.command.start(self.inherited, &facts, ends.descriptors())) {
             Ok(pid) => pid,
             Err(outcome) => {
                 self.streams.end();
@@ -197,7 +213,7 @@ impl AttemptRunner for Supervisor<'_> {
             let folder = self.plan.spool_folder.display();
             say(&format!("--stdin replay: standard input cannot be kept in {folder} (TMPDIR): {}", cause(error)));
         }
-        let wrote = if obstacle.is_none() && looks {
+        let wrote = if obstacle.is_none() && stdout != Stdout::Indifferent {
             self.streams.wrote_to_stdout().unwrap_or_else(|| stdout.written_since(self.streams.counted()))
         } else {
             Wrote::No
@@ -245,7 +261,8 @@ impl AttemptRunner for Supervisor<'_> {
                     channel.target().name()
                 )));
             }
-            emit(channel, self.clock)?;
+            let end = self.plan.total_timeout.map(|limit| limit.saturating_add(self.plan.kill_after));
+            emit(channel, self.clock, end)?;
         }
         Ok(())
     }
@@ -262,18 +279,23 @@ impl AttemptRunner for Supervisor<'_> {
     }
 }
 
-/// Writes what was held back. A signal that ends runs ends this too.
-fn emit(held: &mut Channel, clock: &SystemClock) -> Result<(), Conclusion> {
+/// Writes what was held back. A signal that ends runs ends this too, and so does the limit on
+/// everything.
+fn emit(held: &mut Channel, clock: &SystemClock, end: Option<Duration>) -> Result<(), Conclusion> {
     let mut offset = 0;
+    let alarms = Alarms { running: None, boot: end };
     loop {
         let mut target = vec![PollFd::from_borrowed_fd(held.target().stream(), PollFlags::OUT)];
-        match clock.next(Alarms::default(), &mut target) {
+        match clock.next(alarms, &mut target) {
             Event::Signal(Received { signal, .. }) => match signal {
                 _ if signal.ends_the_run() => return Err(Conclusion::Interrupted(signal)),
                 Signal::TSTP | Signal::TTIN | Signal::TTOU => clock.pause(|| unix::take(signal)),
                 _ => {}
             },
-            Event::Alarm => {}
+            Event::Alarm => {
+                let name = held.target().name();
+                return Err(Conclusion::TooLate(format!("{name}: the rest of the output is lost: nobody reads it")));
+            }
             Event::Ready => match held.emit(offset) {
                 Ok(0) => return Ok(()),
                 Ok(count) => offset += count,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
+use memchr::memmem;
 use serde::Deserialize;
 
 use crate::policy::matcher::{self, Check, Pattern};
@@ -67,6 +68,8 @@ struct TableRow {
     class: String,
     is: String,
     advice: Option<String>,
+    #[serde(default)]
+    without_status: bool,
 }
 
 impl Program {
@@ -80,7 +83,8 @@ impl Program {
         let base = command.first().and_then(|program| Path::new(program).file_name()).and_then(OsStr::to_str);
         let Some(base) = base else { return Ok(None) };
         let is_its_name = |name: &str, text: &str| {
-            let line = text.lines().find(|line| line.starts_with("names = "));
+            let start = memmem::find(text.as_bytes(), b"\nnames = ");
+            let line = start.and_then(|start| text[start + 1..].lines().next());
             line.map_or(name == base, |line| line.split('"').skip(1).step_by(2).any(|name| name == base))
         };
         sections().find(|(name, text)| is_its_name(name, text)).map(|(name, text)| read(name, text)).transpose()
@@ -127,17 +131,16 @@ impl Program {
 fn sections() -> impl Iterator<Item = (&'static str, &'static str)> {
     let mut rest = PRESETS;
     std::iter::from_fn(move || {
-        let start = if rest.starts_with('[') { 0 } else { rest.find("\n[")? + 1 };
+        // The search of `str` reads byte by byte, which every run of any command would pay.
+        let header = |text: &str, from| Some(memmem::find(&text.as_bytes()[from..], b"\n[")? + from + 1);
+        let start = if rest.starts_with('[') { 0 } else { header(rest, 0)? };
         let text = &rest[start..];
         let name = &text[1..text.find(']')?];
-        let mut end = 1;
-        let end = loop {
-            match text[end..].find("\n[") {
-                Some(at) if text[end + at + 2..].starts_with(&format!("{name}.")) => end += at + 1,
-                Some(at) => break end + at + 1,
-                None => break text.len(),
-            }
-        };
+        let is_part = |at: usize| text[at + 1..].starts_with(&format!("{name}."));
+        let mut end = header(text, 1).unwrap_or(text.len());
+        while end < text.len() && is_part(end) {
+            end = header(text, end).unwrap_or(text.len());
+        }
         rest = &text[end..];
         Some((name, &text[..end]))
     })
@@ -166,7 +169,7 @@ fn row(row: TableRow) -> Result<Row, String> {
     let class = class.ok_or_else(|| wrong("class is permanent, throttling or transient"))?;
     let mut terms = matcher::parse_list(&row.when, Check::Later).map_err(|error| wrong(&error))?;
     match (terms.pop(), terms.as_slice()) {
-        (Some(when), []) => Ok(Row { when, class, is: row.is, advice: row.advice }),
+        (Some(when), []) => Ok(Row { when, class, is: row.is, advice: row.advice, without_status: row.without_status }),
         _ => Err(wrong("when is one condition; several take a row each")),
     }
 }

@@ -217,7 +217,7 @@ impl<'a> Text<'a> {
         };
         let routine = matches!(self.last_words(), "killed by SIGPIPE" | "exit status 141")
             && summary.attempts == 1
-            && summary.reason == StopReason::Permanent;
+            && matches!(summary.reason, StopReason::Permanent | StopReason::ReaderGone);
         // A command that lost its reader is no news: `yes | head` ends so every time.
         let needed = if routine { Verbosity::Verbose } else { Verbosity::Normal };
         let own = self.last_words().starts_with("cannot be started")
@@ -266,7 +266,7 @@ impl<'a> Text<'a> {
                 human(self.plan.session.limits.total_timeout.unwrap_or_default())
             ),
             StopReason::ServerDelay { wanted } => format!(
-                "giving up after {tries}: {history}; the server asked to be left alone for {}, longer than the limits allow",
+                "giving up after {tries}: {history}; asked to stay away for {}, longer than the limits allow",
                 human(*wanted)
             ),
             StopReason::Quota => {

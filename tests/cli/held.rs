@@ -163,3 +163,13 @@ fn a_command_that_handles_the_signal_and_succeeds_has_its_output_written() {
         lab.tool("rm", &["ready"]);
     }
 }
+
+#[test]
+fn the_limit_on_everything_bounds_the_writing_too() {
+    let lab = Lab::new();
+    let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).expect("a pipe");
+    let run = lab.run("--total-timeout 1 --kill-after 1 --stdout final").stdout(writer);
+    let run = run.sh("head -c 2000000 /dev/zero").finish();
+    run.exited(124).stopped(1, "total_timeout").says(&["the rest of the output is lost"]);
+    drop(reader);
+}

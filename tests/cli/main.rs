@@ -29,3 +29,4 @@ mod stdout;
 mod terminal;
 mod timing;
 mod values;
+mod watch;

@@ -133,7 +133,11 @@ fn with_region(text: &str, name: &str, region: &str) -> String {
 }
 
 fn markdown_list(terms: &[(String, String)]) -> String {
-    terms.iter().map(|(term, words)| format!("- {term}: {words}\n")).collect()
+    let mut text = String::new();
+    for (term, words) in terms {
+        let _ = writeln!(text, "- {term}: {words}");
+    }
+    text
 }
 
 fn markdown_table(rows: &[&[&str]]) -> String {

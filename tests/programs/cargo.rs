@@ -47,9 +47,9 @@ pub const CASES: &[Case] = &[
     case("status 503", "transient", "index", |lab| fetching(lab, "local", "index-503")),
     case("status 503", "transient", "file", |lab| fetching(lab, "local", "file-503")),
     case("status 503", "transient", "publish", |lab| publishing(lab, 503)),
-    case("status 408", "transient", "", |lab| fetching(lab, "local", "file-408")),
-    case("status 425", "transient", "", |lab| fetching(lab, "local", "file-425")),
-    case("a server's other failure", "transient", "", |lab| fetching(lab, "local", "file-522")),
+    case("default:exit", "transient", "408", |lab| fetching(lab, "local", "file-408")),
+    case("default:exit", "transient", "425", |lab| fetching(lab, "local", "file-425")),
+    case("default:exit", "transient", "522", |lab| fetching(lab, "local", "file-522")),
     case("test failed", "transient", "", |lab| {
         project(lab, "");
         lab.write("src/lib.rs", "#[test]\nfn fails() {\n    panic!();\n}\n");

@@ -33,8 +33,8 @@ pub const CASES: &[Case] = &[
     case("status 404", "permanent", "verbose", |lab| asking(lab, "-fv", &["/404"])),
     case("status 404", "permanent", "with body", |lab| asking(lab, "--fail-with-body", &["/404"])),
     case("status 404", "permanent", "last of three", |lab| asking(lab, "-fsS", &["/503", "/here", "/404"])),
-    case("status 408", "transient", "", |lab| asking(lab, "-fsS", &["/408"])),
-    case("status 425", "transient", "", |lab| asking(lab, "-fsS", &["/425"])),
+    case("default:exit", "transient", "408", |lab| asking(lab, "-fsS", &["/408"])),
+    case("default:exit", "transient", "425", |lab| asking(lab, "-fsS", &["/425"])),
     case("status 429", "throttling", "progress", |lab| asking(lab, "-f", &["/429"])),
     case("status 429", "throttling", "without it", |lab| asking(lab, "-fsS", &["/429"])),
     case("status 500", "transient", "", |lab| asking(lab, "-fsS", &["/500"])),
@@ -43,8 +43,8 @@ pub const CASES: &[Case] = &[
     case("status 503", "transient", "without it", |lab| asking(lab, "-fsS", &["/503"])),
     case("status 503", "transient", "last of two", |lab| asking(lab, "-fsS", &["/404", "/503"])),
     case("status 504", "transient", "", |lab| asking(lab, "-fsS", &["/504"])),
-    case("a server's other failure", "transient", "", |lab| asking(lab, "-fsS", &["/522"])),
-    case("default:exit", "transient", "no status line", |lab| asking(lab, "-fs", &["/404"])),
+    case("default:exit", "transient", "522", |lab| asking(lab, "-fsS", &["/522"])),
+    case("status not told", "transient", "", |lab| asking(lab, "-fs", &["/404"])),
     // Its code is the last URL's: the first one's status does not count.
     case("no HTTP status", "transient", "after 404", |lab| {
         let server = Server::new(plain);

@@ -5,12 +5,24 @@
 //! and compares the class and the rule of its first attempt. A last trial fails where a
 //! row has no case.
 
+mod apt_get;
+mod aws;
+mod aws_endpoint;
+mod aws_runs;
 mod cargo;
 mod curl;
+mod docker;
+mod git;
+mod loopback;
 mod npm;
 mod pip;
+mod postgres;
+mod psql;
+mod rsync;
 mod server;
 mod sole_retrier;
+mod ssh;
+mod sshd;
 #[path = "../support/mod.rs"]
 #[expect(dead_code, unused_imports, unused_macros, reason = "what the other end-to-end tests need")]
 mod support;
@@ -29,7 +41,8 @@ use support::{Finished, Lab, skipped};
 pub struct Case {
     /// The preset that knows it.
     pub preset: &'static str,
-    /// What decides: `is` of its row, `status 404`, or `default:exit` where no row does.
+    /// What decides: `is` of its row, or `status 404`; the whole rule where it is none of
+    /// the preset's (`default:exit`).
     pub row: &'static str,
     /// The class it must get.
     pub class: &'static str,
@@ -57,12 +70,8 @@ impl Case {
         let attempts = finished.of("attempt_finished");
         let attempt = attempts.first().ok_or_else(|| format!("no attempt: {}", finished.stderr))?;
         let seen = (attempt["class"].as_str().unwrap_or_default(), attempt["rule"].as_str().unwrap_or_default());
-        let rule = if self.row.starts_with("default:") {
-            self.row.to_owned()
-        } else {
-            format!("{} preset, {}", self.preset, self.row)
-        };
-        let wanted = (self.class, &*rule);
+        let of_preset = format!("{} preset, {}", self.preset, self.row);
+        let wanted = (self.class, if self.row.contains(':') { self.row } else { &*of_preset });
         if seen == wanted {
             return Ok(());
         }
@@ -85,8 +94,23 @@ fn every_row_has_a_case(cases: &[Case]) -> Result<(), Failed> {
 }
 
 fn main() -> ExitCode {
-    let cases = [cargo::CASES, curl::CASES, npm::CASES, pip::CASES, wget::CASES].concat();
+    let cases = [
+        apt_get::CASES,
+        aws::CASES,
+        cargo::CASES,
+        curl::CASES,
+        docker::CASES,
+        git::CASES,
+        npm::CASES,
+        pip::CASES,
+        psql::CASES,
+        rsync::CASES,
+        ssh::CASES,
+        wget::CASES,
+    ]
+    .concat();
     let mut trials: Vec<_> = cases.iter().map(|&case| Trial::test(case.name(), move || case.check())).collect();
+    trials.extend(aws_runs::trials());
     trials.extend(sole_retrier::trials());
     trials.push(Trial::test("every_row_has_a_case", move || every_row_has_a_case(&cases)));
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()

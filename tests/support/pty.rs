@@ -84,6 +84,11 @@ impl Terminal {
         self.pty.as_ref().expect("an open terminal")
     }
 
+    /// Gives the terminal another size, as whoever drags its window does.
+    pub fn resize(&self, rows: u16, columns: u16) {
+        self.pty().resize(Size::new(rows, columns)).expect("a size");
+    }
+
     /// Types keys.
     pub fn keys(&self, keys: &str) {
         self.pty().write_all(keys.as_bytes()).expect("typing");
