@@ -55,11 +55,11 @@ pub const CASES: &[Case] = &[
     case("no HTTP status", "transient", "proxy refused", |lab| {
         curl(lab, &["-fsS", "-x", REFUSED, "http://x.invalid/"])
     }),
-    case("no HTTP status", "transient", "empty", |lab| asking(lab, "-fsS", &["/empty"])),
-    case("no HTTP status", "transient", "reset", |lab| asking(lab, "-fsS", &["/reset"])),
+    case("broken off", "transient", "empty", |lab| asking(lab, "-fsS", &["/empty"])),
+    case("broken off", "transient", "reset", |lab| asking(lab, "-fsS", &["/reset"])),
     case("no HTTP status", "transient", "part", |lab| asking(lab, "-fsS", &["/part"])),
-    case("no HTTP status", "transient", "redirects", |lab| asking(lab, "-fsSL", &["/loop"])),
-    case("no HTTP status", "transient", "full disk", |lab| asking(lab, "-fsSo/dev/full", &["/here"])),
+    case("broken off", "transient", "redirects", |lab| asking(lab, "-fsSL", &["/loop"])),
+    case("broken off", "transient", "full disk", |lab| asking(lab, "-fsSo/dev/full", &["/here"])),
     case("default:exit", "transient", "garbage", |lab| asking(lab, "-fsS", &["/garbage"])),
     case("default:exit", "transient", "protocol of a redirect", |lab| asking(lab, "-fsSL", &["/to?htps://127.0.0.1/"])),
 ];
