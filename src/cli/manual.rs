@@ -353,8 +353,7 @@ pub const AFTER_OPTIONS: &[Section] = &[
             Part::Presets,
             Part::Text(
                 "Many programs retry by themselves, so that attempts multiply. `--sole-retrier` switches that off as \
-                 told above: by variables, or by options right after the program, which options of the command's own \
-                 still override. `-v` says which.",
+                 told above: by variables, or by options after the command's own, which these override. `-v` says which.",
             ),
         ],
     },

@@ -434,7 +434,7 @@ pub static OPTIONS: [Opt; 106] = [
         choices: &[],
         heading: CLASSES,
         help: "Switch the program's own retries off, so that they do not multiply",
-        more: "As the preset knows: a variable, or options put before the program's own; --verbose says which",
+        more: "As the preset knows: a variable, or options put after the command's own; --verbose says which",
     },
     Opt {
         id: Id::QuotaCapacity,

@@ -153,8 +153,9 @@ impl Plan {
         let known = Known::of(&settings, mode, &command)?;
         let session = session_plan(&settings, mode, &known)?;
         let (own_retries, notes) = (known.sole_retrier(&settings), known.notes(&settings));
-        let after_program = command.len().min(1);
-        command.splice(after_program..after_program, own_retries.arguments.iter().map(OsString::from));
+        // Of an option given twice the last counts; what follows `--` is none.
+        let end = command.iter().position(|word| word == "--").unwrap_or(command.len());
+        command.splice(end..end, own_retries.arguments.iter().map(OsString::from));
         let max_attempts = session.limits.max_attempts;
         let events_place = settings.place(Id::Events).to_owned();
         let verbosity = settings.verbosity()?;

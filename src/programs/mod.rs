@@ -28,7 +28,7 @@ pub struct Program {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SoleRetrier {
-    /// Words put right after the program.
+    /// Words put after the command's own, or before its `--`.
     pub arguments: Vec<String>,
     /// Variables set.
     pub environment: BTreeMap<String, String>,

@@ -47,9 +47,17 @@ pub const CASES: &[Case] = &[
     case("status 503", "transient", "index", |lab| fetching(lab, "local", "index-503")),
     case("status 503", "transient", "file", |lab| fetching(lab, "local", "file-503")),
     case("status 503", "transient", "publish", |lab| publishing(lab, 503)),
+    case("default:exit", "transient", "408", |lab| fetching(lab, "local", "file-408")),
+    case("default:exit", "transient", "425", |lab| fetching(lab, "local", "file-425")),
+    case("default:exit", "transient", "522", |lab| fetching(lab, "local", "file-522")),
+    case("test failed", "transient", "", |lab| {
+        project(lab, "");
+        lab.write("src/lib.rs", "#[test]\nfn fails() {\n    panic!();\n}\n");
+        cargo(lab, REFUSED, "test")
+    }),
     case("default:exit", "transient", "index 404", |lab| fetching(lab, "local", "index-404")),
-    case("default:exit", "transient", "file 404", |lab| fetching(lab, "local", "file-404")),
-    case("default:exit", "transient", "publish 404", |lab| publishing(lab, 404)),
+    case("status 404", "transient", "file", |lab| fetching(lab, "local", "file-404")),
+    case("status 404", "transient", "publish", |lab| publishing(lab, 404)),
     case("default:exit", "transient", "reset", |lab| fetching(lab, "local", "file-reset")),
     case("default:exit", "transient", "part", |lab| fetching(lab, "local", "file-part")),
     case("default:exit", "transient", "other checksum", |lab| fetching(lab, "local", "good")),

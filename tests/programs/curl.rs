@@ -10,7 +10,6 @@ pub const CASES: &[Case] = &[
     case("malformed URL", "permanent", "", |lab| curl(lab, &["http://[::1"])),
     case("malformed URL", "permanent", "silent", |lab| curl(lab, &["-s", "http://a b/"])),
     case("malformed URL", "permanent", "port", |lab| curl(lab, &["-fsS", "http://127.0.0.1:99999/"])),
-    case("malformed URL", "permanent", "empty", |lab| curl(lab, &["-fsS", ""])),
     case("malformed URL in a redirect", "transient", "", |lab| asking(lab, "-sSL", &["/astray"])),
     case("unknown protocol", "permanent", "", |lab| curl(lab, &["-sS", "htps://127.0.0.1/"])),
     case("bad usage", "permanent", "option", |lab| curl(lab, &["-s", "--nosuch", REFUSED])),
@@ -34,6 +33,8 @@ pub const CASES: &[Case] = &[
     case("status 404", "permanent", "verbose", |lab| asking(lab, "-fv", &["/404"])),
     case("status 404", "permanent", "with body", |lab| asking(lab, "--fail-with-body", &["/404"])),
     case("status 404", "permanent", "last of three", |lab| asking(lab, "-fsS", &["/503", "/here", "/404"])),
+    case("default:exit", "transient", "408", |lab| asking(lab, "-fsS", &["/408"])),
+    case("default:exit", "transient", "425", |lab| asking(lab, "-fsS", &["/425"])),
     case("status 429", "throttling", "progress", |lab| asking(lab, "-f", &["/429"])),
     case("status 429", "throttling", "without it", |lab| asking(lab, "-fsS", &["/429"])),
     case("status 500", "transient", "", |lab| asking(lab, "-fsS", &["/500"])),
@@ -42,20 +43,23 @@ pub const CASES: &[Case] = &[
     case("status 503", "transient", "without it", |lab| asking(lab, "-fsS", &["/503"])),
     case("status 503", "transient", "last of two", |lab| asking(lab, "-fsS", &["/404", "/503"])),
     case("status 504", "transient", "", |lab| asking(lab, "-fsS", &["/504"])),
-    case("status not told", "transient", "no status line", |lab| asking(lab, "-fs", &["/404"])),
+    case("default:exit", "transient", "522", |lab| asking(lab, "-fsS", &["/522"])),
+    case("status not told", "transient", "", |lab| asking(lab, "-fs", &["/404"])),
     // Its code is the last URL's: the first one's status does not count.
-    case("no answer", "transient", "after 404", |lab| {
+    case("no HTTP status", "transient", "after 404", |lab| {
         let server = Server::new(plain);
         curl(lab, &["-fsS", &server.url("/404"), REFUSED])
     }),
-    case("no answer", "transient", "refused", |lab| curl(lab, &["-fsS", REFUSED])),
-    case("no answer", "transient", "unresolved", |lab| curl(lab, &["-fsS", UNRESOLVED])),
-    case("no answer", "transient", "proxy refused", |lab| curl(lab, &["-fsS", "-x", REFUSED, "http://x.invalid/"])),
-    case("no answer", "transient", "empty", |lab| asking(lab, "-fsS", &["/empty"])),
-    case("no answer", "transient", "reset", |lab| asking(lab, "-fsS", &["/reset"])),
-    case("no answer", "transient", "part", |lab| asking(lab, "-fsS", &["/part"])),
-    case("no answer", "transient", "redirects", |lab| asking(lab, "-fsSL", &["/loop"])),
-    case("no answer", "transient", "full disk", |lab| asking(lab, "-fsSo/dev/full", &["/here"])),
+    case("no HTTP status", "transient", "refused", |lab| curl(lab, &["-fsS", REFUSED])),
+    case("no HTTP status", "transient", "unresolved", |lab| curl(lab, &["-fsS", UNRESOLVED])),
+    case("no HTTP status", "transient", "proxy refused", |lab| {
+        curl(lab, &["-fsS", "-x", REFUSED, "http://x.invalid/"])
+    }),
+    case("broken off", "transient", "empty", |lab| asking(lab, "-fsS", &["/empty"])),
+    case("broken off", "transient", "reset", |lab| asking(lab, "-fsS", &["/reset"])),
+    case("no HTTP status", "transient", "part", |lab| asking(lab, "-fsS", &["/part"])),
+    case("broken off", "transient", "redirects", |lab| asking(lab, "-fsSL", &["/loop"])),
+    case("broken off", "transient", "full disk", |lab| asking(lab, "-fsSo/dev/full", &["/here"])),
     case("default:exit", "transient", "garbage", |lab| asking(lab, "-fsS", &["/garbage"])),
     case("default:exit", "transient", "protocol of a redirect", |lab| asking(lab, "-fsSL", &["/to?htps://127.0.0.1/"])),
 ];

@@ -9,6 +9,7 @@ pub const CASES: &[Case] = &[
     case("malformed requirement", "permanent", "", |lab| asking(lab, &["good bad"])),
     case("malformed requirement", "permanent", "quiet", |lab| asking(lab, &["-q", "=="])),
     case("malformed requirement", "permanent", "in a file", |lab| listed(lab, "good bad\n", &[])),
+    case("requirements that a server gave", "transient", "", |lab| from_server(lab, "/files/page")),
     case("local path missing", "transient", "", |lab| asking(lab, &["./nosuch"])),
     case("malformed wheel name", "permanent", "", |lab| direct(lab, "good-1.0.whl")),
     case("wheel for another platform", "permanent", "", |lab| direct(lab, "good-1.0-cp20-cp20m-win32.whl")),
@@ -34,8 +35,12 @@ pub const CASES: &[Case] = &[
     case("status 403", "permanent", "", |lab| asking(lab, &["file-403"])),
     case("status 403", "permanent", "quiet", |lab| asking(lab, &["-qq", "file-403"])),
     case("status 404", "permanent", "", |lab| direct(lab, "file_404-1.0-py3-none-any.whl")),
+    case("status 404", "permanent", "requirements", |lab| from_server(lab, "/files/file-404")),
     case("file missing that its index names", "transient", "", |lab| asking(lab, &["file-404"])),
     case("status 429", "throttling", "", |lab| asking(lab, &["file-429"])),
+    case("default:exit", "transient", "522", |lab| asking(lab, &["file-522"])),
+    case("default:exit", "transient", "408", |lab| asking(lab, &["file-408"])),
+    case("default:exit", "transient", "425", |lab| asking(lab, &["file-425"])),
     case("default:exit", "transient", "file 503", |lab| asking(lab, &["file-503"])),
     case("default:exit", "transient", "file reset", |lab| asking(lab, &["file-reset"])),
     case("default:exit", "transient", "file in part", |lab| asking(lab, &["--progress-bar=off", "file-part"])),
@@ -113,4 +118,10 @@ fn direct(lab: &Lab, file: &str) -> Result<Finished, String> {
 fn listed(lab: &Lab, requirements: &str, options: &[&str]) -> Result<Finished, String> {
     lab.write("requirements.txt", requirements);
     asking(lab, &[&["-r", "requirements.txt"], options].concat())
+}
+
+/// Downloads what a file of requirements at the server says.
+fn from_server(lab: &Lab, path: &str) -> Result<Finished, String> {
+    let server = Server::new(index);
+    pip(lab, &server.url(""), &["-r", &server.url(path)])
 }

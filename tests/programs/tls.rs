@@ -48,11 +48,13 @@ impl TlsServer {
         if lab.path("chain.pem").exists() {
             server.args(["-cert_chain", "chain.pem"]);
         }
-        let process = server.stdin(Stdio::null()).stdout(log).spawn().expect("openssl");
+        let errors = log.try_clone().expect("the same log");
+        let process = server.stdin(Stdio::null()).stdout(log).stderr(errors).spawn().expect("openssl");
         let mut server = Self { process, port: 0 };
         let port = || lab.lines("tls.log").iter().find_map(|line| line.strip_prefix("ACCEPT 127.0.0.1:")?.parse().ok());
         wait_until("openssl listens", || {
-            assert!(server.process.try_wait().expect("a process").is_none(), "openssl ended");
+            let ended = server.process.try_wait().expect("a process").is_some();
+            assert!(!ended, "openssl ended: {}", lab.read("tls.log"));
             port().is_some()
         });
         server.port = port().expect("a port");

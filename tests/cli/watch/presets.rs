@@ -122,12 +122,14 @@ fn the_programs_own_retries_are_switched_off_where_that_is_known() {
     let run =
         lab.run("-n 2 --base-delay 0 -v --sole-retrier").env("CODE", "7").command(&["curl", "a b", "-x"]).finish();
     run.exited(7).says(&["--sole-retrier", "switched off by --retry 0"]);
-    assert_eq!(lab.lines("arguments"), ["--retry 0 a b -x", "--retry 0 a b -x"]);
+    assert_eq!(lab.lines("arguments"), ["a b -x --retry 0", "a b -x --retry 0"]);
     let run = lab.run("-n 1").env("RETRYX_SOLE_RETRIER", "yes").env("CODE", "7").command(&["curl", "c"]).finish();
-    assert_eq!(lab.lines("arguments")[2], "--retry 0 c");
+    assert_eq!(lab.lines("arguments")[2], "c --retry 0");
     assert!(!run.stderr.contains("switched off"), "only where it is asked for: {}", run.stderr);
     lab.run("-n 1").env("CODE", "7").command(&["curl", "d"]).finish();
     assert_eq!(lab.lines("arguments")[3], "d");
+    lab.run("-n 1 --sole-retrier").env("CODE", "7").command(&["curl", "--retry", "3", "--", "e"]).finish();
+    assert_eq!(lab.lines("arguments")[4], "--retry 3 --retry 0 -- e");
     // Nothing is known: one line says so, and the command runs.
     for (options, quiet) in [("", false), ("--preset none", false), ("-q", true)] {
         let run = lab.run("-n 1 --sole-retrier").words(options).sh("exit 7").finish();
