@@ -34,6 +34,8 @@ pub(super) struct Channel {
     taken: u64,
     /// Bytes that came in with the current attempt.
     of_attempt: u64,
+    /// Whether it was said that there is no terminal for the command.
+    is_told: bool,
     /// Where `of_attempt` ends, whoever goes on writing, once the command has ended.
     last: Option<u64>,
 }
@@ -70,7 +72,17 @@ impl Channel {
     fn new(target: BorrowedFd<'static>, destination: Destination) -> Self {
         let target = Target::new(target);
         let buffer = vec![0; CHUNK];
-        Self { target, destination, source: None, scanner: None, buffer, taken: 0, of_attempt: 0, last: None }
+        Self {
+            target,
+            destination,
+            source: None,
+            scanner: None,
+            buffer,
+            taken: 0,
+            of_attempt: 0,
+            is_told: false,
+            last: None,
+        }
     }
 
     /// Begins an attempt, forgetting what was held of the one before; returns what it is to
@@ -90,7 +102,9 @@ impl Channel {
             Some(Ok(pair)) => pair,
             Some(Err(error)) => {
                 let name = self.target.name();
-                say(&format!("no pseudo-terminal to be had: {}; the command's {name} is a pipe", cause(&error)));
+                if !std::mem::replace(&mut self.is_told, true) {
+                    say(&format!("no pseudo-terminal to be had: {}; the command's {name} is a pipe", cause(&error)));
+                }
                 pipe()?
             }
             None => pipe()?,

@@ -5,9 +5,12 @@ use std::fs::File;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::{FileType, Mode, OFlags, major, minor};
 use rustix::io::Errno;
 use rustix::pipe::PIPE_BUF;
+
+/// The device that makes pseudo-terminals (Linux's devices.txt).
+const PTMX: (u32, u32) = (5, 2);
 
 /// A stream of the caller's.
 pub(crate) struct Target {
@@ -29,10 +32,15 @@ enum Way {
 impl Target {
     /// The stream at this standard descriptor.
     pub(crate) fn new(stream: BorrowedFd<'static>) -> Self {
-        let kind = rustix::fs::fstat(stream).map(|stat| FileType::from_raw_mode(stat.st_mode));
+        let stat = rustix::fs::fstat(stream).ok();
+        let kind = stat.map(|stat| FileType::from_raw_mode(stat.st_mode));
+        // To open this device once more makes another terminal.
+        let is_master = stat.is_some_and(|stat| (major(stat.st_rdev), minor(stat.st_rdev)) == PTMX);
         let way = match kind {
-            Ok(FileType::RegularFile) => Way::File,
-            Ok(FileType::Fifo | FileType::CharacterDevice) => reopened(stream).map_or(Way::Little, Way::Own),
+            Some(FileType::RegularFile) => Way::File,
+            Some(FileType::Fifo | FileType::CharacterDevice) if !is_master => {
+                reopened(stream).map_or(Way::Little, Way::Own)
+            }
             _ => Way::Little,
         };
         Self { stream, way }
