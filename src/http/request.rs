@@ -91,6 +91,11 @@ impl RequestPlan {
         self.safe
     }
 
+    /// Whether the user asks for a part of the body (`-r`, or a header that says so).
+    pub fn asks_for_a_part(&self) -> bool {
+        self.fields.iter().any(|(name, _)| name.eq_ignore_ascii_case("range"))
+    }
+
     /// The proxy for this origin.
     pub fn proxy_for(&self, origin: &Origin) -> Result<Option<Proxy>, Failure> {
         self.proxies.find(origin)
@@ -126,7 +131,8 @@ impl RequestPlan {
         }
         let proxy = through.and_then(|proxy| proxy.authorization.as_ref());
         text.extend(proxy.map(|value| format!("Proxy-Authorization: {value}\r\n")));
-        for (name, value) in self.fields.iter().chain(more) {
+        let is_replaced = |name: &str| more.iter().any(|(new, _)| new.eq_ignore_ascii_case(name));
+        for (name, value) in self.fields.iter().filter(|(name, _)| !is_replaced(name)).chain(more) {
             let is_of_body = name.to_ascii_lowercase().starts_with("content-");
             if (step.with_credentials || is_harmless(name)) && (step.with_body || !is_of_body || !self.has_body) {
                 text.push_str(&format!("{name}: {value}\r\n"));
