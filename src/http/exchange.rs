@@ -54,7 +54,9 @@ pub fn exchange(
                 offset += count as u64;
                 start = 0;
             }
-            match connection.put(&out[start..]) {
+            // Even an empty attempt to send would take the news of a reset from the reader.
+            let sending = if start < out.len() { connection.put(&out[start..]) } else { Ok(0) };
+            match sending {
                 Ok(count) => {
                     start += count;
                     sent(count as u64);
@@ -66,12 +68,13 @@ pub fn exchange(
         let writing = broken.is_none() && (start < out.len() || offset < length);
         match connection.fill() {
             Ok(Got::Some) => continue,
-            Ok(Got::Nothing) if broken.is_some() && connection.received().is_empty() => {}
             Ok(Got::Nothing) => {}
             Ok(Got::End) => return Err(ended(connection, broken.as_ref())),
             Err(error) => {
-                let error = broken.unwrap_or(error);
-                return Err(Failure::new(Fault::Receive, format!("the connection broke: {}", cause(&error))));
+                return Err(match broken {
+                    Some(_) => ended(connection, broken.as_ref()),
+                    None => Failure::new(Fault::Receive, format!("the connection broke: {}", cause(&error))),
+                });
             }
         }
         let mut fds = vec![connection.interest(writing)];

@@ -447,7 +447,7 @@ impl AttemptRunner for Requester<'_> {
             Failure::Interrupted(signal) => Conclusion::Interrupted(signal),
             Failure::TimedOut(_) => Conclusion::TimedOut,
             Failure::Fault { fault: Fault::ReaderGone, .. } => Conclusion::ReaderGone,
-            other => Conclusion::Lost(other.to_string()),
+            other @ Failure::Fault { .. } => Conclusion::Lost(other.to_string()),
         })
     }
 
@@ -464,7 +464,7 @@ impl Requester<'_> {
     fn write_result(&mut self, success: bool, waiter: &Waiter<'_>) -> Result<(), Failure> {
         let heads = std::mem::take(&mut self.last.heads);
         if let Some(path) = &self.plan.dump_heads {
-            self.write_heads(path, &heads, waiter)?;
+            write_heads(path, &heads, waiter)?;
         }
         let include = self.plan.output.include;
         if success {
@@ -487,15 +487,6 @@ impl Requester<'_> {
         Ok(())
     }
 
-    fn write_heads(&self, path: &std::path::Path, heads: &[u8], waiter: &Waiter<'_>) -> Result<(), Failure> {
-        if path.as_os_str() == "-" {
-            return output::write_stdout(heads, waiter);
-        }
-        std::fs::write(path, heads).map_err(|error| {
-            Failure::new(Fault::Write, format!("-D {} cannot be written: {}", path.display(), cause(&error)))
-        })
-    }
-
     fn figures(&self) -> write_out::Figures<'_> {
         write_out::Figures {
             head: &self.last.head,
@@ -509,4 +500,14 @@ impl Requester<'_> {
             waited: self.waited,
         }
     }
+}
+
+/// Writes the heads where `-D` says.
+fn write_heads(path: &std::path::Path, heads: &[u8], waiter: &Waiter<'_>) -> Result<(), Failure> {
+    if path.as_os_str() == "-" {
+        return output::write_stdout(heads, waiter);
+    }
+    std::fs::write(path, heads).map_err(|error| {
+        Failure::new(Fault::Write, format!("-D {} cannot be written: {}", path.display(), cause(&error)))
+    })
 }

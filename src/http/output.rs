@@ -457,8 +457,12 @@ impl<'a> Output<'a> {
 /// What kind of place the file is.
 fn place(plan: &OutputPlan) -> Result<Place, String> {
     let Some(path) = &plan.file else { return Ok(Place::Stdout) };
-    let Ok(metadata) = fs::metadata(path) else {
-        return Ok(if plan.resume.is_some() { Place::After(path.clone()) } else { Place::File(path.clone()) });
+    let metadata = match fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(if plan.resume.is_some() { Place::After(path.clone()) } else { Place::File(path.clone()) });
+        }
+        Err(error) => return Err(format!("{} cannot be written: {}", path.display(), cause(&error))),
     };
     if metadata.is_dir() {
         return Err(format!("{} is a folder", path.display()));
@@ -535,10 +539,11 @@ fn copy_into(path: &Path, heads: &[u8], body: &Spool) -> Result<(), Failure> {
         let mut file = File::options().write(true).create(true).truncate(false).open(path)?;
         let (before, after) = (file.metadata()?.len(), heads.len() as u64 + body.length());
         if after > before {
-            match rustix::fs::fallocate(&file, FallocateFlags::KEEP_SIZE, before, after - before) {
-                Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) => return Err(error.into()),
-                // A file system that cannot tell.
-                _ => {}
+            // A file system that cannot tell takes its chance.
+            if let Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) =
+                rustix::fs::fallocate(&file, FallocateFlags::KEEP_SIZE, before, after - before)
+            {
+                return Err(error.into());
             }
         }
         file.write_all(heads)?;
@@ -639,7 +644,8 @@ impl Version {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or_default();
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 /// The most links from one name to another.
