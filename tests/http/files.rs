@@ -357,6 +357,41 @@ fn nothing_is_seen_of_a_file_before_it_is_whole() {
     assert_eq!((names(&lab), lab.read("d/f")), (vec!["f".to_owned()], "helloworld".to_owned()));
 }
 
+// What the user has is still good: that is no empty file.
+#[test]
+fn an_unchanged_file_stays() {
+    let lab = lab();
+    let server = Server::new([Answer::head(304, &["ETag: \"x\""])]);
+    for words in ["-o d/f", "-C - -o d/f", "-i -o d/f"] {
+        lab.write("d/f", "old");
+        ask(&lab, &format!("{words} -H If-None-Match:\"x\""), &server).exited(0);
+        assert_eq!(lab.read("d/f"), "old");
+        let _ = fs::remove_file(lab.path("d/f"));
+    }
+}
+
+#[test]
+fn heads_go_where_they_are_wanted() {
+    let lab = lab();
+    let server = Server::new([Answer::new(200, &["X: y"], "good")]);
+    let head = "HTTP/1.1 200 Whatever\r\nX: y\r\nContent-Length: 4\r\n\r\n";
+    for name in ["-", "/dev/stdout"] {
+        let script = "{ echo before; retryx http -D $F $U; } >file";
+        lab.shell(script).env("F", name).env("U", server.url("/")).finish().exited(0);
+        assert_eq!(lab.read("file"), format!("before\n{head}good"), "{name}");
+    }
+    ask(&lab, "-D /dev/null", &server).exited(0);
+    mknodat(CWD, lab.path("d/fifo"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let reader = lab.program("cat").arg("d/fifo").start();
+    ask(&lab, "-D d/fifo", &server).exited(0);
+    assert_eq!(reader.finish().exited(0).text(), head);
+    let before = server.requests().len();
+    for wrong in ["-D nowhere/f", "-D d"] {
+        ask(&lab, wrong, &server).exited(125);
+    }
+    assert_eq!(server.requests().len(), before);
+}
+
 #[test]
 fn names_come_from_the_url() {
     let lab = lab();

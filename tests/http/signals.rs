@@ -1,12 +1,13 @@
 //! Signals: wherever it hangs, a run ends at once and of the signal; Ctrl-Z holds it.
 
 use std::net::TcpListener;
+use std::time::Duration;
 
 use rustix::process::Signal;
 
 use crate::http;
 use crate::server::{Answer, Server};
-use crate::support::{Lab, proc, wait_until};
+use crate::support::{Lab, PROMPT, Terminal, pause, proc, wait_until};
 
 const ENDS: [Signal; 4] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT];
 
@@ -85,6 +86,26 @@ fn ignored_signals_stay_ignored() {
     run.signal(Signal::USR1);
     gate.open();
     assert_eq!(run.finish().exited(0).text(), "good");
+}
+
+#[test]
+fn the_suspend_key_holds_an_attempt_and_fg_goes_on() {
+    let lab = Lab::new();
+    let gate = crate::server::Gate::default();
+    let good = Answer::default().wait(&gate).send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\ngood\n");
+    let server = Server::new([Answer::new(503, &["Retry-After: 0"], ""), good]);
+    let mut terminal = Terminal::shell(&lab);
+    // The wait at the prompt is longer than the attempt may take, and counts against nothing.
+    terminal.line(&format!("retryx --base-delay 0 --timeout 5 http {}", server.url("/")));
+    server.await_requests(2);
+    terminal.keys("\x1a");
+    terminal.wait_for(PROMPT);
+    pause(Duration::from_millis(5500));
+    terminal.line("fg");
+    gate.open();
+    terminal.wait_for("good");
+    terminal.wait_for(PROMPT);
+    terminal.status_is(0);
 }
 
 #[test]
