@@ -177,9 +177,7 @@ impl<'a> Requester<'a> {
         let origin = origin(step)?;
         let proxy = self.plan.proxy_for(&origin)?;
         let through = proxy.as_ref().filter(|_| !origin.secure && self.plan.connect.unix_socket.is_none());
-        let first = step.redirects == 0;
-        let continues = first || step.url.origin() == self.plan.url.origin();
-        let fields = if continues { self.output.continuation(&step.method) } else { Vec::new() };
+        let fields = self.output.continuation(&step.method);
         let nothing = Body::default();
         let body = if step.with_body { self.body } else { &nothing };
         let request = self.plan.head(step, body.length(), through, &fields, is_harmless);
@@ -228,7 +226,7 @@ impl<'a> Requester<'a> {
             }
         }
         if !redirects && (200..400).contains(&head.status) {
-            self.receive_good(head, kept, &mut framing, waiter)?;
+            self.receive_good(head, kept, &mut framing, step, waiter)?;
             response.body = self.output.seen().to_vec();
         } else {
             self.receive_bad(&mut response, kept, &mut framing, redirects, waiter)?;
@@ -242,10 +240,11 @@ impl<'a> Requester<'a> {
         head: &Head,
         kept: &mut Kept,
         framing: &mut framing::Framing,
+        step: &Step,
         waiter: &Waiter<'_>,
     ) -> Result<(), Failure> {
         let mut decoder = Decoder::of(head, self.plan.compressed)?;
-        self.output.begin(head, &self.last.heads, self.plan.asks_for_a_part())?;
+        self.output.begin(head, &self.last.heads, &step.place(), self.plan.asks_for_a_part())?;
         let output = &mut self.output;
         let received = receive(&mut kept.connection, framing, waiter, |bytes| {
             decoder.take(bytes, |plain| output.take(plain, waiter))

@@ -67,8 +67,9 @@ pub struct Output<'a> {
     last: Option<u64>,
     /// The length of the whole, where an answer told it.
     total: Option<u64>,
-    /// What the server's version is known by.
+    /// What the server's version is known by, and where it came from.
     version: Option<Version>,
+    source: String,
     /// Whether bytes went to where they cannot be taken back from.
     released: bool,
     /// Whether the body is there to its end.
@@ -79,6 +80,8 @@ pub struct Output<'a> {
     seen: Vec<u8>,
     /// The special file, once it is open.
     special: Option<OwnedFd>,
+    /// Standard output, once it is written to.
+    stdout: Option<Target>,
     /// Whether the server says that what the user has is still good (304).
     unchanged: bool,
 }
@@ -161,11 +164,13 @@ impl<'a> Output<'a> {
             last: None,
             total: None,
             version: None,
+            source: String::new(),
             released: false,
             whole: false,
             sum: plan.checksum.map(|_| Sha256::new()),
             seen: Vec::new(),
             special: None,
+            stdout: None,
             unchanged: false,
         })
     }
@@ -195,9 +200,9 @@ impl<'a> Output<'a> {
         ]
     }
 
-    /// Makes ready for the body of a successful answer, whose chain had these heads. `ranged`
-    /// where the user asked for a part.
-    pub fn begin(&mut self, head: &Head, heads: &[u8], ranged: bool) -> Result<(), Failure> {
+    /// Makes ready for the body of a successful answer from that source, whose chain had these
+    /// heads. `ranged` where the user asked for a part.
+    pub fn begin(&mut self, head: &Head, heads: &[u8], source: &str, ranged: bool) -> Result<(), Failure> {
         let part = head.value("content-range").and_then(content_range);
         self.unchanged = head.status == 304;
         if head.status == 206 && self.have > 0 {
@@ -205,7 +210,8 @@ impl<'a> Output<'a> {
                 let total = self.total.is_none() || part.total.is_none() || self.total == part.total;
                 total && part.first == self.start.saturating_add(self.have)
             };
-            let goes_on = self.version.as_ref().is_some_and(|version| version.is_still(head));
+            // A redirect may lead elsewhere now, where the same tag means something else.
+            let goes_on = self.source == source && self.version.as_ref().is_some_and(|version| version.is_still(head));
             if let Some(part) = part.filter(|part| goes_on && same(part)) {
                 self.total = self.total.or(part.total);
                 return Ok(());
@@ -222,6 +228,7 @@ impl<'a> Output<'a> {
         }
         self.start_over()?;
         self.version = Version::of(head);
+        source.clone_into(&mut self.source);
         (self.start, self.last, self.total) = (self.first, None, None);
         if self.plan.include {
             self.heads = heads.to_vec();
@@ -411,7 +418,7 @@ impl<'a> Output<'a> {
                 let Some(file) = &self.special else { return Ok(()) };
                 write_special(file, path, bytes, waiter)
             }
-            _ => write_stdout(bytes, waiter),
+            _ => write_target(self.stdout.get_or_insert_with(|| Target::new(rustix::stdio::stdout())), bytes, waiter),
         }
     }
 
@@ -596,10 +603,10 @@ fn fill(file: &mut File, body: &Spool) -> io::Result<()> {
 
 /// Writes to standard output, without waiting for its reader alone.
 pub fn write_stdout(bytes: &[u8], waiter: &Waiter<'_>) -> Result<(), Failure> {
-    if bytes.is_empty() {
-        return Ok(());
-    }
-    let target = Target::new(rustix::stdio::stdout());
+    write_target(&Target::new(rustix::stdio::stdout()), bytes, waiter)
+}
+
+fn write_target(target: &Target, bytes: &[u8], waiter: &Waiter<'_>) -> Result<(), Failure> {
     let mut rest = bytes;
     while !rest.is_empty() {
         match target.write(rest) {

@@ -33,6 +33,14 @@ pub struct Step {
 }
 
 impl Step {
+    /// Where the answer comes from: the URL without what may differ each time.
+    pub fn place(&self) -> String {
+        let mut url = self.url.clone();
+        url.set_query(None);
+        url.set_fragment(None);
+        url.into()
+    }
+
     /// The next step, where the answer redirects and that is followed.
     pub fn next(&self, status: u16, location: Option<&str>, plan: &RedirectPlan) -> Result<Option<Self>, Failure> {
         let (true, 301 | 302 | 303 | 307 | 308, Some(location)) = (plan.follow, status, location) else {

@@ -150,6 +150,114 @@ fn each_byte_is_sent_once_where_nothing_is_lost_on_the_way() {
     assert!(server.sent() < body.len() + 6 * 1000);
 }
 
+// As where a release's page leads to a store of files.
+#[test]
+fn a_body_behind_a_redirect_is_continued_there() {
+    let lab = Lab::new();
+    let body = pattern(5000);
+    let store = || {
+        let body = body.clone();
+        Server::by(move |number, request| match number {
+            0 | 1 => cut(&body, request, &[TAG], 2000).close(),
+            _ => part(&body, request, &[TAG]),
+        })
+    };
+    let (store, other) = (store(), store());
+    let there = [format!("{}?sign=1", store.url("/f")), format!("{}?sign=2", store.url("/f")), other.url("/f")];
+    let page = Server::by(move |number, _| {
+        Answer::new(302, &[&format!("Location: {}", there[if number == 3 { 2 } else { number % 2 }])], "")
+    });
+    let run = ask(&lab, "-L --max-attempts 5", &page);
+    run.exited(0).stopped(3, "success");
+    assert!(run.stdout == body);
+    let from: Vec<_> = store.requests().iter().map(Request::from).collect();
+    assert_eq!(from, [None, Some(2000), Some(4000)]);
+    // The same tag elsewhere is another file's.
+    let elsewhere = Server::by(|_, request| part(&[b'y'; 5000], request, &[TAG]));
+    let broken = Server::by(|_, request| cut(&[b'x'; 5000], request, &[TAG], 2000).close());
+    let there = [broken.url("/f"), elsewhere.url("/f")];
+    let page = Server::by(move |number, _| Answer::new(302, &[&format!("Location: {}", there[number.min(1)])], ""));
+    let run = ask(&lab, "-L --max-attempts 5", &page);
+    run.exited(0).stopped(3, "success");
+    assert!(run.stdout == [b'y'; 5000]);
+}
+
+/// A sequence of numbers that is the same every time.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from((self.0 >> 33) % sides as u64).unwrap()
+    }
+}
+
+// Whatever an honest server does, in whatever order, what comes out is one of its versions
+// and whole, or a failure.
+#[test]
+fn a_server_in_trouble_never_makes_a_wrong_file() {
+    let lab = Lab::new();
+    let mut succeeded = 0;
+    for seed in 0..60 {
+        let server = || {
+            let dice = std::sync::Mutex::new((Dice(seed), 1u8));
+            Server::by(move |number, request| {
+                let mut state = dice.lock().unwrap();
+                let (dice, version) = &mut *state;
+                if number > 0 && dice.roll(4) == 0 {
+                    *version += 1;
+                }
+                let body = vec![*version; 3000 + usize::from(*version)];
+                let tag = format!("ETag: \"v{version}\"");
+                let weak = format!("ETag: W/\"v{version}\"");
+                let time = format!("Last-Modified: Sun, 06 Nov 1994 08:49:{:02} GMT", *version);
+                let none = String::new();
+                let kind = usize::try_from(seed).unwrap() % 4;
+                let guard = [&tag, &time, &weak, &none][kind].clone();
+                let fields: Vec<_> = [guard.as_str()].into_iter().filter(|field| !field.is_empty()).collect();
+                let known = guard.split_once(": ").map_or("", |(_, value)| value);
+                // A part only of the version that is asked for.
+                let matches = request.value("if-range").is_some_and(|asked| asked == known);
+                let from = request.from().filter(|_| matches).filter(|from| *from < body.len());
+                let rest = &body[from.unwrap_or(0)..];
+                let range = format!("Content-Range: bytes {}-{}/{}", from.unwrap_or(0), body.len() - 1, body.len());
+                let status = if from.is_some() { 206 } else { 200 };
+                let fields = if from.is_some() { [&fields[..], &[&range]].concat() } else { fields };
+                let length = format!("Content-Length: {}", rest.len());
+                let sized = Answer::head(status, &[&fields[..], &[&length]].concat());
+                let chunked = Answer::head(status, &[&fields[..], &["Transfer-Encoding: chunked"]].concat());
+                let sent = dice.roll(rest.len());
+                match dice.roll(9) {
+                    0 => sized.send(&rest[..sent]).close(),
+                    1 => sized.send(&rest[..sent]).reset(),
+                    2 => chunked.send(format!("{:x}\r\n", rest.len())).send(&rest[..sent]).close(),
+                    3 => chunked.send(format!("{:x}\r\n", rest.len())).send(rest).send("\r\n").close(),
+                    4 => Answer::new(503, &[], "bad"),
+                    5 => Answer::raw("").close(),
+                    6 => Answer::raw("HTTP/1.1 2").reset(),
+                    7 => Answer::new(
+                        if request.from().is_some() { 416 } else { 500 },
+                        &["Content-Range: bytes */1"],
+                        "no",
+                    ),
+                    _ => sized.send(rest),
+                }
+            })
+        };
+        for (run, got, _) in both(&lab, "--max-attempts 9", server) {
+            if run.status.code() == Some(0) {
+                let version = got.first().copied().unwrap_or_default();
+                let is_whole = got.len() == 3000 + usize::from(version) && got.iter().all(|byte| *byte == version);
+                assert!(is_whole, "{seed}: {} bytes from {version}: {}", got.len(), run.stderr);
+                succeeded += 1;
+            } else {
+                assert!(got.is_empty(), "{seed}: {}", run.stderr);
+            }
+        }
+    }
+    assert!(succeeded > 60, "{succeeded} of 120");
+}
+
 #[test]
 fn what_cannot_be_told_from_another_version_is_begun_again() {
     let lab = Lab::new();
