@@ -36,8 +36,9 @@ use decoder::Decoder;
 use exchange::{Answered, exchange, receive};
 pub use failure::{Failure, Fault};
 use framing::Head;
-use output::{Output, SideFile};
+use output::{Failures, Output, SideFile};
 use redirect::{Step, is_harmless};
+use request::Safety;
 pub use request::{RequestPlan, plan_request, without_password};
 use waiter::{Ends, Waiter};
 
@@ -95,6 +96,8 @@ pub struct Requester<'a> {
     kept: Option<(Origin, Option<Proxy>, Connection)>,
     /// Whether something of the attempt's request may have reached a server.
     reached: bool,
+    /// Whether some of it went where the key that makes it safe did not go.
+    without_key: bool,
     /// The body of a failure that is to be written.
     failed_body: Spool,
     reader_gone: bool,
@@ -115,6 +118,7 @@ impl<'a> Requester<'a> {
             dump: plan.dump_heads.as_deref().map(SideFile::new).transpose()?,
             kept: None,
             reached: false,
+            without_key: false,
             failed_body: Spool::new(plan.output.spool_folder.clone()),
             reader_gone: false,
             last: Last::default(),
@@ -178,6 +182,7 @@ impl<'a> Requester<'a> {
         let proxy = self.plan.proxy_for(&origin)?;
         let through = proxy.as_ref().filter(|_| !origin.secure && self.plan.connect.unix_socket.is_none());
         let fields = self.output.continuation(&step.method);
+        self.without_key |= self.plan.safety == Safety::ByKey && !step.with_credentials && step.method == self.plan.method;
         let nothing = Body::default();
         let body = if step.with_body { self.body } else { &nothing };
         let request = self.plan.head(step, body.length(), through, &fields, is_harmless);
@@ -264,7 +269,7 @@ impl<'a> Requester<'a> {
         redirects: bool,
         waiter: &Waiter<'_>,
     ) -> Result<(), Failure> {
-        let keep = self.plan.output.keep_failure && !redirects;
+        let keep = self.plan.output.failures != Failures::Dropped && !redirects;
         let most = if redirects { DRAINED } else { DRAINED.max(LOOKED_AT as u64) };
         let patient = waiter.patient(PATIENCE);
         let failed = &mut self.failed_body;
@@ -296,7 +301,7 @@ impl<'a> Requester<'a> {
     /// Whether the attempt can be repeated without doing twice what should be done once.
     fn may_repeat(&self, outcome: &Outcome, response: Option<&Response>) -> bool {
         let asks_back = || response.is_some_and(|response| response.has("retry-after"));
-        self.plan.is_safe()
+        self.plan.is_safe() && !self.without_key
             || !self.reached
             || match outcome {
                 Outcome::Responded(TOO_MANY_REQUESTS) => true,
@@ -339,6 +344,7 @@ impl AttemptRunner for Requester<'_> {
         let started = self.clock.elapsed().running;
         self.attempts = facts.attempt;
         self.reached = false;
+        self.without_key = false;
         self.last = Last::default();
         let cleared = self.failed_body.clear().map_err(|error| Failure::new(Fault::Write, cause(&error)));
         let result = cleared.and_then(|()| self.chain(&waiter));
@@ -415,9 +421,13 @@ impl Requester<'_> {
             file.write(&heads, waiter)?;
         }
         let include = self.plan.output.include;
-        if success {
+        if success && !self.output.is_whole() && !self.last.head.raw.is_empty() {
+            // A rule of the user's made a success of it.
+            let heads = if include { &heads[..] } else { b"" };
+            self.output.finish_failure(heads, &self.failed_body, waiter)?;
+        } else if success {
             self.output.finish(waiter)?;
-        } else if self.plan.output.keep_failure && !self.last.head.raw.is_empty() {
+        } else if self.plan.output.failures == Failures::Written && !self.last.head.raw.is_empty() {
             let heads = if include { &heads[..] } else { b"" };
             // A rule of the user's may have made a failure of a body that is good and whole.
             if self.output.is_whole() {

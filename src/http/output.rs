@@ -31,14 +31,26 @@ pub struct OutputPlan {
     pub live: bool,
     /// Whether the heads stand before it (`-i`).
     pub include: bool,
-    /// Whether the body of a failure is kept too (`--fail-with-body`).
-    pub keep_failure: bool,
+    /// Whether the body of a failure is kept too.
+    pub failures: Failures,
     /// What it must be, as SHA-256.
     pub checksum: Option<[u8; 32]>,
     /// Where to go on with a file that is partly there (`-C`).
     pub resume: Option<Resume>,
     /// Where what is kept goes, once it is too much for memory.
     pub spool_folder: PathBuf,
+}
+
+/// What becomes of the bodies of failures.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Failures {
+    /// They are not kept.
+    #[default]
+    Dropped,
+    /// They are kept, because a rule of the user's (`--succeed-on`) may make a success of one.
+    MaySucceed,
+    /// The last one is written (`--fail-with-body`).
+    Written,
 }
 
 /// `-C`.

@@ -17,7 +17,7 @@ use super::body::Body;
 use super::connect::{ConnectPlan, Origin, Proxy, Redirection};
 use super::failure::{Failure, Fault};
 use super::names::Family;
-use super::output::{OutputPlan, Resume};
+use super::output::{Failures, OutputPlan, Resume};
 use super::redirect::{RedirectPlan, Step};
 use super::tls::TlsPlan;
 use super::write_out;
@@ -42,7 +42,7 @@ pub struct RequestPlan {
     /// Header fields, in the order in which they are sent; those that the user gave last.
     pub fields: Vec<(String, String)>,
     /// Whether it is safe to repeat whatever became of it.
-    pub safe: bool,
+    pub safety: Safety,
     /// Whether a body is sent, be it empty.
     pub has_body: bool,
     /// Whether a coded body is asked for and decoded.
@@ -63,6 +63,17 @@ pub struct RequestPlan {
     pub timeout: Option<Duration>,
     /// The limit on the run.
     pub total_timeout: Option<Duration>,
+}
+
+/// Whether a request may be made twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Safety {
+    /// Not where it may have been acted on.
+    Unsafe,
+    /// By its method, or because the user says so.
+    Safe,
+    /// By its `Idempotency-Key`, where that goes with it.
+    ByKey,
 }
 
 /// Which proxy is used for which host.
@@ -88,7 +99,7 @@ impl RequestPlan {
 
     /// Whether the request may be made twice.
     pub fn is_safe(&self) -> bool {
-        self.safe
+        self.safety != Safety::Unsafe
     }
 
     /// Whether the user asks for a part of the body (`-r`, or a header that says so).
@@ -343,7 +354,11 @@ impl<'a> Asked<'a> {
         let has_key = fields.0.iter().any(|(name, _)| name.eq_ignore_ascii_case("idempotency-key"));
         let is_safe = ["GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"].contains(&method.as_str());
         let plan = RequestPlan {
-            safe: is_safe || has_key || self.has(Id::Idempotent),
+            safety: match is_safe || self.has(Id::Idempotent) {
+                true => Safety::Safe,
+                false if has_key => Safety::ByKey,
+                false => Safety::Unsafe,
+            },
             redirects: RedirectPlan {
                 follow: self.has(Id::Location) || self.has(Id::LocationTrusted),
                 trusted: self.has(Id::LocationTrusted),
@@ -642,6 +657,9 @@ impl<'a> Asked<'a> {
         if resume.is_some() && file.is_none() {
             return Err(UsageError("--continue-at goes on with a file: name it by -o or -O".into()));
         }
+        if resume.is_some() && self.has(Id::Range) {
+            return Err(UsageError("--continue-at and --range both say which part is wanted: give one".into()));
+        }
         if resume.is_some() && (checksum.is_some() || self.has(Id::Compressed)) {
             return Err(UsageError("--continue-at cannot be joined with --checksum or --compressed".into()));
         }
@@ -649,7 +667,11 @@ impl<'a> Asked<'a> {
             file,
             live: self.has(Id::NoBuffer),
             include: self.has(Id::Include) || self.has(Id::Head),
-            keep_failure: self.has(Id::FailWithBody),
+            failures: match (self.has(Id::FailWithBody), self.has(Id::SucceedOn)) {
+                (true, _) => Failures::Written,
+                (false, true) => Failures::MaySucceed,
+                (false, false) => Failures::Dropped,
+            },
             checksum,
             resume,
             spool_folder: self.spool_folder.to_owned(),

@@ -21,7 +21,7 @@ fn one_connection_serves_all_attempts() {
     }
     // Redirects too.
     let server = Server::by(|_, request| {
-        if request.line().ends_with("/") {
+        if request.line().ends_with('/') {
             Answer::new(302, &["Location: /b"], "moved")
         } else {
             Answer::new(200, &[], "good")

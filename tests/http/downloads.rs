@@ -188,7 +188,7 @@ struct Dice(u64);
 impl Dice {
     fn roll(&mut self, sides: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from((self.0 >> 33) % sides as u64).unwrap()
+        usize::try_from((self.0 >> 33) % sides as u64).expect("a small number")
     }
 }
 
@@ -278,12 +278,14 @@ fn what_cannot_be_told_from_another_version_is_begun_again() {
     }
 }
 
+/// What a server answers to the second request, of an old and a new body.
+type Second = fn(&[u8], &[u8], &Request) -> Answer;
+
 // Whatever a server does with the question for the rest, nothing is joined that is not one.
 #[test]
 fn two_versions_are_never_joined() {
     let lab = Lab::new();
     let (old, new) = (pattern(5000), pattern(7001).split_off(1));
-    type Second = fn(&[u8], &[u8], &Request) -> Answer;
     let seconds: [(Second, bool); 10] = [
         // It has another one now, and says so with the whole.
         (|_, new, _| Answer::new(200, &["ETag: \"v2\""], new), true),

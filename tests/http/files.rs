@@ -14,8 +14,8 @@ use crate::{ask, http, pattern};
 /// The names in the folder of the output.
 fn names(lab: &Lab) -> Vec<String> {
     let mut names: Vec<_> = fs::read_dir(lab.path("d"))
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .expect("a folder")
+        .map(|entry| entry.expect("a folder").file_name().to_string_lossy().into_owned())
         .collect();
     names.sort();
     names
@@ -23,7 +23,7 @@ fn names(lab: &Lab) -> Vec<String> {
 
 fn lab() -> Lab {
     let lab = Lab::new();
-    fs::create_dir(lab.path("d")).unwrap();
+    fs::create_dir(lab.path("d")).expect("a folder");
     lab
 }
 
@@ -338,7 +338,7 @@ fn a_file_goes_on_where_it_ends() {
     lab.write("d/f", &body[..10]);
     ask(&lab, "-C 10 -o d/f", &server(&body)).exited(0);
     assert!(fs::read(lab.path("d/f")).unwrap() == body);
-    for wrong in ["-C x -o d/f", "-C -1 -o d/f", "-C -"] {
+    for wrong in ["-C x -o d/f", "-C -1 -o d/f", "-C - -r 1-2 -o d/f", "-C -"] {
         http(&lab, wrong, "http://127.0.0.1:1/").finish().exited(125);
     }
 }

@@ -82,14 +82,16 @@ fn one_limit_holds_for_the_whole_chain_of_redirects() {
 }
 
 /// A socket that takes no more connections: its queue is full.
-struct Full {
-    address: SocketAddr,
+pub struct Full {
+    /// Where it is.
+    pub address: SocketAddr,
     _listener: TcpListener,
     _queue: Vec<TcpStream>,
 }
 
 impl Full {
-    fn new() -> Option<Self> {
+    /// A new one, where the system lets its queue be filled.
+    pub fn new() -> Option<Self> {
         use rustix::net::{AddressFamily, SocketType, bind, getsockname, listen, socket};
         let socket = socket(AddressFamily::INET, SocketType::STREAM, None).ok()?;
         bind(&socket, &"127.0.0.1:0".parse::<SocketAddr>().ok()?).ok()?;

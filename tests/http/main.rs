@@ -33,5 +33,6 @@ fn ask(lab: &Lab, words: &str, server: &Server) -> Finished {
 
 /// Bytes that tell where they are.
 fn pattern(length: usize) -> Vec<u8> {
-    (0..length).map(|at| (at.wrapping_mul(31).wrapping_add(at >> 8) % 251) as u8).collect()
+    let byte = |at: usize| u8::try_from(at.wrapping_mul(31).wrapping_add(at >> 8) % 251);
+    (0..length).map(|at| byte(at).unwrap_or_default()).collect()
 }

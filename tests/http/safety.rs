@@ -126,6 +126,23 @@ fn redirects_of_a_post_are_told_apart() {
     }
 }
 
+// The key stays with its origin, and so does the safety.
+#[test]
+fn a_key_that_was_left_behind_makes_nothing_safe() {
+    let lab = Lab::new();
+    for (words, attempts) in
+        [("--idempotency-key k", 1), ("--idempotency-key k --location-trusted", 2), ("--idempotent", 2)]
+    {
+        let other = Server::new([Answer::raw("").close(), Answer::new(200, &[], "good")]);
+        let there = format!("Location: {}", other.url("/"));
+        let server = Server::by(move |_, _| Answer::new(307, &[&there], ""));
+        let run = ask(&lab, &format!("-L -d x {words}"), &server);
+        run.exited(if attempts == 1 { 52 } else { 0 });
+        assert_eq!((other.requests().len(), run.of("attempt_finished").len()), (attempts, attempts), "{words}");
+        assert_eq!(other.requests()[0].value("idempotency-key").is_some(), words.contains("trusted"));
+    }
+}
+
 #[test]
 fn a_signal_is_not_an_unsafe_request() {
     let lab = Lab::new();

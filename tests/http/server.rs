@@ -262,7 +262,7 @@ impl Server {
     /// Seconds between the requests.
     pub fn gaps(&self) -> Vec<f64> {
         let requests = self.requests();
-        requests.windows(2).map(|two| (two[1].at - two[0].at).as_secs_f64()).collect()
+        requests.windows(2).map(|two| two[1].at.saturating_sub(two[0].at).as_secs_f64()).collect()
     }
 
     /// Connections that were made.
@@ -366,7 +366,7 @@ impl Shared {
 
 /// Reads what is there; false at the end.
 fn read(stream: &mut TcpStream, inbound: &mut Vec<u8>) -> bool {
-    let mut buffer = [0; 64 * 1024];
+    let mut buffer = vec![0; 64 * 1024];
     match stream.read(&mut buffer) {
         Ok(0) => false,
         Ok(count) => {

@@ -6,13 +6,14 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use crate::http;
+use crate::limits::Full;
 use crate::server::{Answer, Server};
 use crate::support::{Lab, PROMPT, Terminal, pause, proc, wait_until};
 
 const ENDS: [Signal; 4] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT];
 
 fn is_empty(lab: &Lab) {
-    let names: Vec<_> = std::fs::read_dir(lab.path("tmp")).unwrap().collect();
+    let names: Vec<_> = std::fs::read_dir(lab.path("tmp")).expect("a folder").collect();
     assert!(names.is_empty(), "{names:?}");
     assert!(!lab.path("out").exists());
 }
@@ -53,6 +54,13 @@ fn a_signal_ends_connecting() {
     for signal in ENDS {
         let run = http(&lab, "-k -o out", &url).start();
         let (_stream, _) = listener.accept().unwrap();
+        run.signal(signal);
+        run.finish().died_of(signal).stopped(1, "interrupted");
+        is_empty(&lab);
+        // Nor the connection.
+        let full = Full::new().expect("a full queue");
+        let run = http(&lab, "-o out", &format!("http://{}/", full.address)).start();
+        run.events.wait("attempt_started", 1);
         run.signal(signal);
         run.finish().died_of(signal).stopped(1, "interrupted");
         is_empty(&lab);

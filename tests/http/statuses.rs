@@ -183,6 +183,27 @@ fn the_body_of_the_last_failure_is_shown_where_it_is_asked_for() {
     assert_eq!(run.text(), "good");
 }
 
+// What a rule makes a success has a body that is wanted, whatever its length.
+#[test]
+fn the_body_of_what_is_made_a_success_is_written() {
+    let lab = Lab::new();
+    for length in [4, 3_000_000] {
+        let body = crate::pattern(length);
+        let server = || Server::new([Answer::new(503, &[], "bad"), Answer::new(404, &["X: y"], &body)]);
+        let run = ask(&lab, "--succeed-on http:404", &server());
+        run.exited(0).stopped(2, "success");
+        assert!(run.stdout == body);
+        ask(&lab, "--succeed-on http:404 -f -o f", &server()).exited(0);
+        assert!(std::fs::read(lab.path("f")).unwrap() == body);
+        let run = ask(&lab, "--succeed-on http:416,http:404 -i", &server());
+        let head = format!("HTTP/1.1 404 Whatever\r\nX: y\r\nContent-Length: {length}\r\n\r\n");
+        assert!(run.exited(0).stdout == [head.as_bytes(), &body].concat());
+        assert_eq!(ask(&lab, "--succeed-on http:405", &server()).exited(22).text(), "");
+    }
+    let server = Server::new([Answer::new(416, &[], "none")]);
+    assert_eq!(ask(&lab, "--succeed-on http:416", &server).exited(0).text(), "none");
+}
+
 #[test]
 fn a_failing_body_that_is_cut_is_still_that_status() {
     let lab = Lab::new();

@@ -65,10 +65,12 @@ fn a_long_input_is_kept() {
     assert_eq!(std::fs::read_dir(lab.path("tmp")).unwrap().count(), 0);
 }
 
+/// What happens to a file meanwhile.
+type Change = fn(&Lab);
+
 #[test]
 fn a_file_that_changed_between_attempts_stops_the_run() {
     let lab = Lab::new();
-    type Change = fn(&Lab);
     let changes: [Change; 4] = [
         |lab| drop(lab.write("f", "other")),
         |lab| File::options().append(true).open(lab.path("f")).unwrap().write_all(b"more").unwrap(),
