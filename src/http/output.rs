@@ -191,7 +191,11 @@ impl<'a> Output<'a> {
     /// user's rules, is not what is continued.
     pub fn prepare(&mut self) -> Result<(), Failure> {
         if self.whole {
-            self.start_over()?;
+            return self.start_over();
+        }
+        if self.released && self.version.is_none() {
+            // A time limit ended it, which by itself would not have been the end.
+            return Err(Failure::new(Fault::Lost, format!("the body broke off{CANNOT_CONTINUE}")));
         }
         Ok(())
     }
@@ -324,10 +328,7 @@ impl<'a> Output<'a> {
             Failure::Fault { fault, text }
                 if self.released && !can_continue && fault.may_pass() && fault != Fault::ReaderGone =>
             {
-                let why = "; it cannot be continued, because the server told no strong ETag or Last-Modified, nor \
-                           begun again, because its beginning was passed on already: -o FILE or --checksum holds it \
-                           until it is whole";
-                Failure::new(Fault::Lost, text + why)
+                Failure::new(Fault::Lost, text + CANNOT_CONTINUE)
             }
             other => {
                 if !can_continue && !self.released {
@@ -477,6 +478,11 @@ impl<'a> Output<'a> {
         self.have
     }
 }
+
+/// Why a body that broke off is the end.
+const CANNOT_CONTINUE: &str = "; it cannot be continued, because the server told no strong ETag or Last-Modified, nor \
+                               begun again, because its beginning was passed on already: -o FILE or --checksum holds \
+                               it until it is whole";
 
 /// What kind of place the file is. Fails where it can never be written.
 fn place(plan: &OutputPlan) -> Result<Place, String> {

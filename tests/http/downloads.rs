@@ -547,6 +547,11 @@ fn live_output_is_written_as_it_comes() {
         run.exited(code);
         assert!(run.stdout == body[..if code == 0 { 5000 } else { 2000 }]);
     }
+    // Where a time limit broke it off, no more is asked for.
+    let server = Server::new([Answer::head(200, &["Content-Length: 10"]).send("hello").stall()]);
+    let run = ask(&lab, "-N -m 0.4", &server);
+    run.exited(18).stopped(2, "permanent").says(&["--timeout 400 ms", "cannot be continued"]);
+    assert_eq!((run.text(), server.requests().len()), ("hello".to_owned(), 1));
     // A failure is no output, live or not.
     let server = Server::new([Answer::new(503, &[], "bad"), Answer::new(200, &[], "good")]);
     assert_eq!(ask(&lab, "-N", &server).exited(0).text(), "good");
