@@ -5,6 +5,7 @@
 //! the options that its words name and for no others, which is most of what start-up
 //! costs; help and errors build the whole.
 
+pub mod differences;
 mod errors;
 pub mod manual;
 pub mod options;
@@ -138,19 +139,24 @@ fn lex(words: &[OsString], sub: Sub) -> Result<Lexed, UsageError> {
 fn given(matches: &ArgMatches, sub: Sub) -> Vec<Given> {
     let mut given = Vec::new();
     for option in OPTIONS.iter().filter(|option| option.of(sub)) {
-        let mut push = |value| {
+        let mut push = |value, at| {
             let place = format!("--{}", option.long);
-            given.push(Given { id: option.id, value, place, rank: Rank::CommandLine });
+            given.push((at, Given { id: option.id, value, place, rank: Rank::CommandLine }));
         };
         if option.value.is_some() {
             let values = matches.try_get_many::<OsString>(option.long).ok().flatten();
-            values.into_iter().flatten().cloned().for_each(push);
+            let mut places = values.is_some().then(|| matches.indices_of(option.long)).flatten().into_iter().flatten();
+            values.into_iter().flatten().for_each(|value| push(value.clone(), places.next().unwrap_or_default()));
         } else {
             let count = matches.try_get_one::<u8>(option.long).ok().flatten().map_or(0, |&n| n);
-            (0..count).for_each(|_| push(OsString::new()));
+            (0..count).for_each(|_| push(OsString::new(), 0));
         }
     }
-    given
+    if sub == Sub::Http {
+        // What is sent is put together from several options, in the order of the words.
+        given.sort_by_key(|(at, _)| *at);
+    }
+    given.into_iter().map(|(_, given)| given).collect()
 }
 
 /// The parser for some of the options.

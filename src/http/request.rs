@@ -39,8 +39,8 @@ pub struct RequestPlan {
     pub url: Url,
     /// The method.
     pub method: String,
-    /// Header fields, in the order in which they are sent; those that the user gave last.
-    pub fields: Vec<(String, String)>,
+    /// Header fields.
+    pub fields: Vec<Field>,
     /// Whether it is safe to repeat whatever became of it.
     pub safe: bool,
     /// Whether a body is sent, be it empty.
@@ -118,26 +118,81 @@ impl RequestPlan {
             }
         };
         let mut text = format!("{} {target} HTTP/1.1\r\n", step.method);
-        let own = |name: &str| self.fields.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
+        let own = |name: &str| self.fields.iter().any(|field| field.is(name));
+        let mut fields: Vec<Field> = Vec::new();
         if !own("host") || !step.with_credentials {
             let host = url.host_str().unwrap_or_default();
             let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
-            text.push_str(&format!("Host: {host}{port}\r\n"));
+            fields.push(Field::new(Place::Host, "Host", &format!("{host}{port}")));
         }
-        let proxy = through.and_then(|proxy| proxy.authorization.as_ref());
-        text.extend(proxy.map(|value| format!("Proxy-Authorization: {value}\r\n")));
-        for (name, value) in self.fields.iter().chain(more) {
-            let is_of_body = name.to_ascii_lowercase().starts_with("content-");
-            if (step.with_credentials || is_harmless(name)) && (step.with_body || !is_of_body || !self.has_body) {
-                text.push_str(&format!("{name}: {value}\r\n"));
+        if let Some(proxy) = through {
+            let value = proxy.authorization.as_ref();
+            fields.extend(value.map(|value| Field::new(Place::ProxyAuthorization, "Proxy-Authorization", value)));
+            if !own("proxy-connection") {
+                fields.push(Field::new(Place::ProxyConnection, "Proxy-Connection", "Keep-Alive"));
             }
         }
         if step.with_body && !own("content-length") {
-            text.push_str(&format!("Content-Length: {length}\r\n"));
+            fields.push(Field::new(Place::ContentLength, "Content-Length", &length.to_string()));
+        }
+        fields.extend(more.iter().map(|(name, value)| Field::new(Place::Range, name, value)));
+        let replaced = |field: &Field| more.iter().any(|(name, _)| field.is(name));
+        let kept = self.fields.iter().filter(|field| {
+            let is_of_body = field.name.to_ascii_lowercase().starts_with("content-");
+            (step.with_credentials || is_harmless(&field.name))
+                && (step.with_body || !is_of_body || !self.has_body)
+                && !replaced(field)
+                && !field.is_absent
+        });
+        fields.extend(kept.cloned());
+        fields.sort_by_key(|field| field.place);
+        for field in fields {
+            text.push_str(&field.line);
+            text.push_str("\r\n");
         }
         text.push_str("\r\n");
         // What is no Latin-1 goes as UTF-8, as curl sends it.
         text.into_bytes()
+    }
+}
+
+/// A header field of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    place: Place,
+    name: String,
+    /// The line, as it is sent.
+    line: String,
+    /// Whether it says that the field is not to be sent at all.
+    is_absent: bool,
+}
+
+/// Where in a head a field stands: the order is curl's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    Host,
+    ProxyAuthorization,
+    Authorization,
+    Range,
+    UserAgent,
+    Accept,
+    AcceptEncoding,
+    Referer,
+    ProxyConnection,
+    Cookie,
+    /// What the user gave.
+    Own,
+    ContentLength,
+    ContentType,
+}
+
+impl Field {
+    fn new(place: Place, name: &str, value: &str) -> Self {
+        Self { place, name: name.to_owned(), line: format!("{name}: {value}"), is_absent: false }
+    }
+
+    fn is(&self, name: &str) -> bool {
+        self.name.eq_ignore_ascii_case(name)
     }
 }
 
@@ -302,39 +357,60 @@ impl<'a> Asked<'a> {
         let _ = url.set_password(None);
         if let Some(user) = user {
             let pair = if user.contains(':') { user } else { format!("{user}:") };
-            fields.set("Authorization", &format!("Basic {}", STANDARD.encode(pair)));
+            fields.set(Place::Authorization, "Authorization", &format!("Basic {}", STANDARD.encode(pair)));
         }
-        fields.set("User-Agent", self.text(Id::UserAgent)?.unwrap_or(USER_AGENT));
-        fields.set("Accept", if kind == Some(Kind::Json) { "application/json" } else { "*/*" });
+        let agent = self.text(Id::UserAgent)?.unwrap_or(USER_AGENT);
+        if !agent.is_empty() {
+            fields.set(Place::UserAgent, "User-Agent", agent);
+        }
+        if kind == Some(Kind::Json) {
+            // As curl has it: after the user's own.
+        } else {
+            fields.set(Place::Accept, "Accept", "*/*");
+        }
         let compressed = self.has(Id::Compressed);
         if compressed {
-            fields.set("Accept-Encoding", "deflate, gzip");
+            fields.set(Place::AcceptEncoding, "Accept-Encoding", "deflate, gzip");
         }
-        for (id, name) in [(Id::Referer, "Referer"), (Id::Cookie, "Cookie")] {
-            if let Some(value) = self.text(id)? {
-                fields.set(name, value);
-            }
+        if let Some(referer) = self.text(Id::Referer)?.filter(|referer| !referer.is_empty()) {
+            fields.set(Place::Referer, "Referer", referer);
+        }
+        if let Some(cookies) = self.cookies()? {
+            fields.set(Place::Cookie, "Cookie", &cookies);
         }
         if let Some(range) = self.text(Id::Range)? {
-            fields.set("Range", &format!("bytes={range}"));
+            fields.set(Place::Range, "Range", &format!("bytes={range}"));
         }
         match kind {
-            Some(Kind::Data) if has_body => fields.set("Content-Type", "application/x-www-form-urlencoded"),
-            Some(Kind::Json) => fields.set("Content-Type", "application/json"),
+            Some(Kind::Data) if has_body => {
+                fields.set(Place::ContentType, "Content-Type", "application/x-www-form-urlencoded");
+            }
             Some(Kind::Form(ref boundary)) => {
-                fields.set("Content-Type", &format!("multipart/form-data; boundary={boundary}"));
+                let value = format!("multipart/form-data; boundary={boundary}");
+                fields.set(Place::ContentType, "Content-Type", &value);
             }
             _ => {}
+        }
+        if let Some(broken) = fields.0.iter().find(|field| field.line.contains(['\r', '\n', '\0'])) {
+            let name = &broken.name;
+            return Err(UsageError(format!("the value for {name} breaks the line, which would be another header")));
         }
         let key = self.text(Id::IdempotencyKey)?;
         if let Some(key) = key {
             let made = if key == "auto" { random_key() } else { key.to_owned() };
-            fields.set("Idempotency-Key", &made);
+            fields.add(&format!("Idempotency-Key: {made}")).map_err(|what| UsageError(format!("--idempotency-key: {what}")))?;
         }
         for given in self.all(Id::RequestHeader) {
             self.header(given, &mut fields)?;
         }
-        let has_key = fields.0.iter().any(|(name, _)| name.eq_ignore_ascii_case("idempotency-key"));
+        if kind == Some(Kind::Json) {
+            for name in ["Content-Type", "Accept"] {
+                if !fields.0.iter().any(|field| field.is(name)) {
+                    fields.set(Place::Own, name, "application/json");
+                }
+            }
+        }
+        let has_key = fields.0.iter().any(|field| field.is("idempotency-key") && !field.is_absent);
         let is_safe = ["GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"].contains(&method.as_str());
         let plan = RequestPlan {
             safe: is_safe || has_key || self.has(Id::Idempotent),
@@ -361,6 +437,21 @@ impl<'a> Asked<'a> {
             return Err(UsageError("--head asks for a head only, but data are given too; leave one out".into()));
         }
         Ok((plan, body))
+    }
+
+    /// What `-b` sends; a file of cookies is not read.
+    fn cookies(&self) -> Result<Option<String>, UsageError> {
+        let mut cookies: Option<String> = None;
+        for given in self.all(Id::Cookie) {
+            let value = text(given)?;
+            if !value.contains('=') {
+                return Err(UsageError(format!(
+                    "--cookie: '{value}' would name a file of cookies, which is not read; give name=value, or the header by -H @FILE"
+                )));
+            }
+            cookies = Some(cookies.map_or_else(|| value.to_owned(), |before| format!("{before};{value}")));
+        }
+        Ok(cookies)
     }
 
     fn most_redirects(&self) -> Result<Option<u32>, UsageError> {
@@ -675,45 +766,36 @@ enum Kind {
     Form(String),
 }
 
-/// Header fields: defaults first, each of which the user may replace or take away.
+/// Header fields: defaults, each of which the user may replace or take away.
 #[derive(Default)]
-struct Fields(Vec<(String, String)>);
+struct Fields(Vec<Field>);
 
 impl Fields {
-    fn set(&mut self, name: &str, value: &str) {
-        self.remove(name);
-        self.0.push((name.to_owned(), value.to_owned()));
-    }
-
-    fn remove(&mut self, name: &str) {
-        self.0.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+    /// Adds a default; what the user gives replaces it.
+    fn set(&mut self, place: Place, name: &str, value: &str) {
+        self.0.push(Field::new(place, name, value));
     }
 
     /// Adds `Name: value`, empties `Name;` and takes `Name:` away.
     fn add(&mut self, line: &str) -> Result<(), String> {
         let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
         let (name, value) = match line.split_once(':') {
-            Some((name, value)) => (name, Some(value.trim())),
-            None => (line.strip_suffix(';').ok_or("a header is written as 'Name: value'")?, None),
+            Some((name, value)) => (name, Some(value)),
+            None => (line.trim_end().strip_suffix(';').ok_or("a header is written as 'Name: value'")?, None),
         };
-        let name = name.trim();
         if name.is_empty() || !name.bytes().all(token) {
             return Err("a header's name is a word".to_owned());
         }
-        if value.is_some_and(|value| value.contains(['\r', '\n', '\0'])) {
+        if line.contains(['\r', '\n', '\0']) {
             return Err(format!("the value of {name} breaks the line, which would be another header"));
         }
-        let is_default = ["user-agent", "accept", "host", "content-type", "content-length", "authorization"];
-        match value {
-            Some("") => self.remove(name),
-            Some(value) => {
-                if is_default.contains(&name.to_ascii_lowercase().as_str()) {
-                    self.remove(name);
-                }
-                self.0.push((name.to_owned(), value.to_owned()));
-            }
-            None => self.set(name, ""),
-        }
+        // A cookie of one's own stands beside those of -b, as with curl.
+        let is_cookie = name.eq_ignore_ascii_case("cookie");
+        self.0.retain(|field| field.place == Place::Own || is_cookie || !field.is(name));
+        let place = if name.eq_ignore_ascii_case("host") { Place::Host } else { Place::Own };
+        let is_absent = value.is_some_and(|value| value.trim().is_empty());
+        let line = if value.is_none() { format!("{name}:") } else { line.to_owned() };
+        self.0.push(Field { place, name: name.to_owned(), line, is_absent });
         Ok(())
     }
 }
@@ -900,13 +982,13 @@ mod tests {
     #[test]
     fn headers_are_added_emptied_and_taken_away() {
         let mut fields = Fields::default();
-        fields.set("Accept", "*/*");
-        fields.set("User-Agent", "x");
+        fields.set(Place::UserAgent, "User-Agent", "x");
+        fields.set(Place::Accept, "Accept", "*/*");
         for line in ["X-A: 1", "X-A: 2", "accept: text/html", "User-Agent:", "X-B;"] {
             fields.add(line).unwrap();
         }
-        let lines: Vec<_> = fields.0.iter().map(|(name, value)| format!("{name}: {value}")).collect();
-        assert_eq!(lines, ["X-A: 1", "X-A: 2", "accept: text/html", "X-B: "]);
+        let lines: Vec<_> = fields.0.iter().filter(|field| !field.is_absent).map(|field| field.line.as_str()).collect();
+        assert_eq!(lines, ["X-A: 1", "X-A: 2", "accept: text/html", "X-B:"]);
         for wrong in ["", "no colon", "X Y: 1", "X-A: 1\r\nX-B: 2", ": 1", "X\n: 1"] {
             assert!(fields.add(wrong).is_err(), "{wrong:?}");
         }
