@@ -72,6 +72,9 @@ pub struct UsageError(pub String);
 
 const COMMAND: &str = "command";
 
+/// How options begin whose value has variables in it, as messages name them.
+pub const EXPAND: &str = "--expand-";
+
 /// Reads the words, the program's own name first.
 pub fn parse(words: &[OsString]) -> Result<Invocation, UsageError> {
     let (given, command) = match lex(words, Sub::Run)? {
@@ -81,9 +84,6 @@ pub fn parse(words: &[OsString]) -> Result<Invocation, UsageError> {
     let at = words.len() - command.len();
     let explicit = at > 0 && words[at - 1].as_bytes() == b"--";
     let name = command.first().and_then(|word| word.to_str()).filter(|_| !explicit);
-    if let Some(refusal) = (name == Some("http")).then(|| refused::refusal(&words[at + 1..])).flatten() {
-        return Err(UsageError(refusal));
-    }
     if let Some(&(_, sub)) = Sub::NAMED.iter().find(|(known, _)| Some(*known) == name) {
         return match lex(&words[at..], sub)? {
             Lexed::Print(text) => Ok(Invocation::Print(text)),
@@ -116,10 +116,20 @@ enum Lexed {
 /// name of the program or subcommand.
 fn lex(words: &[OsString], sub: Sub) -> Result<Lexed, UsageError> {
     let lean = OPTIONS.iter().filter(|option| option.of(sub) && words.iter().any(|word| option.is_named_in(word, sub)));
-    let matches = match skeleton(sub, lean).try_get_matches_from(words) {
+    let expanding: Vec<Arg> = OPTIONS
+        .iter()
+        .filter(|option| sub == Sub::Http && option.expands() && words.iter().any(|word| option.is_expanded_in(word)))
+        .map(|option| {
+            // The parser takes names for as long as the program runs.
+            let name: &str = format!("expand-{}", option.long).leak();
+            let arg = Arg::new(name).long(name).action(ArgAction::Append).allow_hyphen_values(true);
+            arg.value_parser(value_parser!(OsString))
+        })
+        .collect();
+    let matches = match skeleton(sub, lean).args(&expanding).try_get_matches_from(words) {
         Ok(matches) => matches,
         // The whole definition knows what else might have been meant.
-        Err(_) => full_command(sub).try_get_matches_from(words).map_err(|error| errors::usage_error(&error))?,
+        Err(_) => full_command(sub).args(&expanding).try_get_matches_from(words).map_err(|error| errors::usage_error(&error, sub))?,
     };
     let given = given(&matches, sub);
     let has = |id| given.iter().any(|given| given.id == id);
@@ -139,6 +149,15 @@ fn lex(words: &[OsString], sub: Sub) -> Result<Lexed, UsageError> {
 fn given(matches: &ArgMatches, sub: Sub) -> Vec<Given> {
     let mut given = Vec::new();
     for option in OPTIONS.iter().filter(|option| option.of(sub)) {
+        if sub == Sub::Http && option.expands() {
+            let name = format!("expand-{}", option.long);
+            let values = matches.try_get_many::<OsString>(&name).ok().flatten();
+            let places = values.is_some().then(|| matches.indices_of(&name)).flatten().into_iter().flatten();
+            let place = format!("{EXPAND}{}", option.long);
+            given.extend(values.into_iter().flatten().zip(places).map(|(value, at)| {
+                (at, Given { id: option.id, value: value.clone(), place: place.clone(), rank: Rank::CommandLine })
+            }));
+        }
         let mut push = |value, at| {
             let place = format!("--{}", option.long);
             given.push((at, Given { id: option.id, value, place, rank: Rank::CommandLine }));
@@ -229,6 +248,12 @@ pub fn full_command(sub: Sub) -> Command {
 }
 
 impl Opt {
+    /// Whether a word gives it with `--expand-` in front.
+    fn is_expanded_in(&self, word: &OsStr) -> bool {
+        let name = word.as_bytes().strip_prefix(EXPAND.as_bytes());
+        name.and_then(|name| name.split(|&byte| byte == b'=').next()) == Some(self.long.as_bytes())
+    }
+
     /// Whether a word may give this option; may say yes wrongly, never no.
     fn is_named_in(&self, word: &OsStr, sub: Sub) -> bool {
         match word.as_bytes() {

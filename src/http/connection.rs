@@ -1,6 +1,7 @@
 //! A connection that never waits by itself: bytes in, bytes out, with or without TLS.
 
 use std::io::{self, Read as _, Write as _};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags};
@@ -64,6 +65,11 @@ impl Connection {
         }
         self.flush().map_err(|error| Failure::new(Fault::Tls, format!("{name}: {}", cause(&error))))?;
         Ok(())
+    }
+
+    /// The address of the other side, where it has one.
+    pub fn peer(&self) -> Option<SocketAddr> {
+        rustix::net::getpeername(&self.socket).ok()??.try_into().ok()
     }
 
     /// What was received and not yet taken.

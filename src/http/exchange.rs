@@ -34,14 +34,18 @@ pub fn exchange(
     let length = body.length();
     let mut broken = None;
     let mut provisional = 0;
+    // The heads before the real one, as they came: -i and -D show them too.
+    let mut before = Vec::new();
     loop {
-        while let Some((answer, taken)) = Head::parse(connection.received())? {
+        while let Some((mut answer, taken)) = Head::parse(connection.received())? {
             connection.consume(taken);
             if answer.status >= 200 {
+                answer.raw.splice(0..0, before);
                 let sent_all = broken.is_none() && start == out.len() && offset == length;
                 return Ok(Answered { head: answer, sent_all });
             }
             provisional += 1;
+            before.extend_from_slice(&answer.raw);
             if provisional > MAX_PROVISIONAL || answer.status == 101 {
                 return Err(Failure::new(Fault::Weird, format!("the answer's status is {}", answer.status)));
             }

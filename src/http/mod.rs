@@ -23,9 +23,11 @@ mod output;
 mod redirect;
 mod request;
 mod tls;
+mod variables;
 mod waiter;
 mod write_out;
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use flate2::write::{GzDecoder, ZlibDecoder};
@@ -38,11 +40,12 @@ pub use failure::{Failure, Fault};
 use framing::Head;
 use output::Output;
 use redirect::{Step, is_harmless};
-pub use request::{RequestPlan, plan_request, without_password};
+pub use request::{Refusal, RequestPlan, plan_request, without_password};
 use waiter::{Ends, Waiter};
 
 use crate::clock::{Alarms, Clock, Event, SystemClock};
 use crate::driver::{AttemptRunner, Attempted, Conclusion, Facts, Wake};
+use crate::exit::HTTP_FAILURE;
 use crate::policy::response::Response;
 use crate::policy::{Obstacle, Outcome, Signal, StopReason, TimeLimit};
 use crate::process::unix;
@@ -66,6 +69,7 @@ const RANGE_NOT_SATISFIABLE: u16 = 416;
 struct Last {
     /// The heads of its chain, as they came.
     heads: Vec<u8>,
+    size_of_heads: usize,
     /// The last head.
     head: Head,
     /// Where it came from.
@@ -75,6 +79,11 @@ struct Last {
     /// Bytes of the body that were received.
     size: u64,
     took: Duration,
+    times: write_out::Times,
+    /// Who answered.
+    peer: Option<SocketAddr>,
+    /// What kept it from an answer: curl's code, and in words.
+    failure: Option<(u8, String)>,
 }
 
 /// Makes attempts of one request.
@@ -130,7 +139,11 @@ impl<'a> Requester<'a> {
         loop {
             let (head, mut kept) = self.step(&step, waiter)?;
             self.last.heads.extend_from_slice(&head.raw);
-            self.last.url = step.url.to_string();
+            let mut url = step.url.clone();
+            if step.redirects > 0 {
+                url.set_fragment(None);
+            }
+            self.last.url = url.to_string();
             self.last.method.clone_from(&step.method);
             self.last.redirects = step.redirects;
             let next = step.next(head.status, head.value("location"), &self.plan.redirects)?;
@@ -138,7 +151,10 @@ impl<'a> Requester<'a> {
             self.last.head = head;
             self.kept = kept.may_keep.then_some((kept.origin, kept.proxy, kept.connection));
             match next {
-                Some(next) => step = next,
+                Some(next) => {
+                    step = next;
+                    self.connector.times.redirected = waiter.now();
+                }
                 None => return Ok(response),
             }
         }
@@ -154,6 +170,7 @@ impl<'a> Requester<'a> {
             Some(kept) => kept,
             None => self.connector.connect(&origin, proxy.as_ref(), waiter)?,
         };
+        self.last.peer = connection.peer();
         let nothing = Body::default();
         let body = if step.with_body { self.body } else { &nothing };
         let through = proxy.as_ref().filter(|_| !origin.secure && self.plan.connect.unix_socket.is_none());
@@ -163,6 +180,7 @@ impl<'a> Requester<'a> {
         self.reached = true;
         let answered = exchange(&mut connection, &request, body, waiter, |_| {})?;
         let may_keep = answered.sent_all && answered.head.keeps_alive();
+        self.last.times = write_out::Times { answered: waiter.now(), ..self.connector.times };
         Ok((answered.head, Kept { origin, proxy, connection, may_keep }))
     }
 
@@ -327,15 +345,21 @@ impl AttemptRunner for Requester<'_> {
         self.attempts = facts.attempt;
         self.reached = false;
         self.failed_body.clear();
-        self.last = Last::default();
+        self.last = Last { url: self.plan.url.to_string(), method: self.plan.method.clone(), ..Last::default() };
+        self.connector.times = write_out::Times::default();
         let result = self.chain(&waiter);
         self.last.took = self.clock.elapsed().running.saturating_sub(started);
         self.last.size = self.output.size();
+        self.last.times = self.last.times.since(started);
         let (outcome, response) = match result {
             Ok(response) => (Outcome::Responded(response.status), Some(response)),
-            Err(Failure::TimedOut(limit)) => (Outcome::TimedOut(limit), None),
+            Err(Failure::TimedOut(limit)) => {
+                self.last.failure = Some((28, "a time limit passed".to_owned()));
+                (Outcome::TimedOut(limit), None)
+            }
             Err(Failure::Interrupted(signal)) => (Outcome::Interrupted(signal), None),
             Err(Failure::Fault { fault, text }) => {
+                self.last.failure = Some((fault.code(), text.clone()));
                 (Outcome::TransportFailed { code: fault.code(), may_pass: fault.may_pass(), error: text }, None)
             }
         };
@@ -383,6 +407,7 @@ impl Requester<'_> {
     /// Writes what the run came to: the body, the heads, and what `-w` asks for.
     fn write_result(&mut self, success: bool, waiter: &Waiter<'_>) -> Result<(), Failure> {
         let heads = std::mem::take(&mut self.last.heads);
+        self.last.size_of_heads = heads.len();
         if let Some(path) = &self.plan.dump_heads {
             self.write_heads(path, &heads, waiter)?;
         }
@@ -401,8 +426,10 @@ impl Requester<'_> {
             output::write_stdout(&heads, waiter)?;
         }
         if let Some(format) = &self.plan.write_out {
-            let text = write_out::fill(format, &self.figures());
-            output::write_stdout(text.as_bytes(), waiter)?;
+            let text = write_out::fill(format, &self.figures(success));
+            output::write_stdout(text.stdout.as_bytes(), waiter)?;
+            // What cannot be said cannot be said to anybody.
+            let _ = std::io::Write::write_all(&mut std::io::stderr(), text.stderr.as_bytes());
         }
         Ok(())
     }
@@ -416,8 +443,20 @@ impl Requester<'_> {
         })
     }
 
-    fn figures(&self) -> write_out::Figures<'_> {
+    fn figures(&self, success: bool) -> write_out::Figures<'_> {
+        let (exit_code, error) = match &self.last.failure {
+            _ if success => (0, ""),
+            Some((code, text)) => (*code, text.as_str()),
+            None => (HTTP_FAILURE, "the status is a failure"),
+        };
         write_out::Figures {
+            heads: self.last.size_of_heads,
+            given_url: &self.plan.given_url,
+            times: self.last.times,
+            peer: self.last.peer,
+            file: self.plan.output.file.as_deref(),
+            exit_code,
+            error,
             head: &self.last.head,
             url: &self.last.url,
             method: &self.last.method,

@@ -43,8 +43,9 @@ const MAX_FILE: u64 = 16 * 1024 * 1024;
 /// All addresses of a host, those to be tried first in front; never empty.
 pub fn resolve(host: &str, family: Family, waiter: &Waiter<'_>) -> Result<Vec<IpAddr>, Failure> {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
-    let mut found = match bare.parse() {
-        Ok(address) => vec![address],
+    let mut found = match bare.parse::<IpAddr>() {
+        Ok(address) if family.admits(&address) => return Ok(vec![address]),
+        Ok(_) => return Err(Failure::new(Fault::Connect, format!("{host} is no address of the kind asked for"))),
         Err(_) => by_name(bare, waiter)?,
     };
     found.retain(|address| family.admits(address));

@@ -20,15 +20,19 @@ use super::names::Family;
 use super::output::{OutputPlan, Resume};
 use super::redirect::{RedirectPlan, Step};
 use super::tls::TlsPlan;
+use super::variables::Variables;
 use super::write_out;
 use crate::cli::options::Id;
-use crate::cli::{Given, UsageError};
+use crate::cli::{EXPAND, Given, UsageError};
 use crate::config::env::Environment;
+use crate::exit::OWN_FAILURE;
 use crate::report::text::cause;
 use crate::units::parse_duration;
 
 /// The most redirects, as curl has it.
 const MAX_REDIRECTS: u32 = 50;
+/// The port of a proxy whose URL has none, as curl has it.
+const PROXY_PORT: u16 = 1080;
 /// The most bytes of a file that holds headers.
 const MAX_HEADERS: u64 = 1024 * 1024;
 
@@ -59,6 +63,8 @@ pub struct RequestPlan {
     pub dump_heads: Option<PathBuf>,
     /// What is printed afterwards (`-w`).
     pub write_out: Option<String>,
+    /// The URL as it was given.
+    pub given_url: String,
     /// The limit on an attempt, redirects included.
     pub timeout: Option<Duration>,
     /// The limit on the run.
@@ -68,8 +74,8 @@ pub struct RequestPlan {
 /// Which proxy is used for which host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Proxies {
-    /// For http, and for https.
-    urls: [Option<String>; 2],
+    /// For http, and for https: where it was given, and what.
+    urls: [Option<(String, String)>; 2],
     /// Hosts to be reached without.
     direct: Vec<String>,
 }
@@ -89,6 +95,11 @@ impl RequestPlan {
     /// Whether the request may be made twice.
     pub fn is_safe(&self) -> bool {
         self.safe
+    }
+
+    /// Whether the user asks for a part of the body (`-r`, or a header that says so).
+    pub fn asks_for_a_part(&self) -> bool {
+        self.fields.iter().any(|field| field.is("range") && !field.is_absent)
     }
 
     /// The proxy for this origin.
@@ -198,25 +209,38 @@ impl Field {
 
 impl Proxies {
     fn find(&self, origin: &Origin) -> Result<Option<Proxy>, Failure> {
-        let Some(url) = &self.urls[usize::from(origin.secure)] else { return Ok(None) };
+        let Some((place, url)) = &self.urls[usize::from(origin.secure)] else { return Ok(None) };
         if self.direct.iter().any(|pattern| is_meant(pattern, &origin.host)) {
             return Ok(None);
         }
+        let shown = without_password(url);
+        let wrong = |what: &dyn std::fmt::Display| Failure::new(Fault::Scheme, format!("{place}: '{shown}': {what}"));
         let text = if url.contains("://") { url.clone() } else { format!("http://{url}") };
-        let shown = || without_password(&text);
-        let parsed = Url::parse(&text);
-        let parsed = parsed.map_err(|error| Failure::new(Fault::ProxyName, format!("the proxy '{}': {error}", shown())))?;
-        if parsed.scheme() != "http" {
-            let scheme = parsed.scheme();
-            return Err(Failure::new(Fault::ProxyName, format!("a proxy of the kind {scheme}: is not known, only http:")));
+        let scheme = text.split("://").next().unwrap_or_default().to_ascii_lowercase();
+        match scheme.as_str() {
+            "http" => {}
+            "https" => return Err(wrong(&"no TLS is spoken to proxies; name an http: one, which https: goes through too")),
+            socks if socks.starts_with("socks") => {
+                return Err(wrong(&"SOCKS is not spoken; name an http: proxy, or let curl do it: retryx -- curl ..."));
+            }
+            _ => return Err(wrong(&"such a proxy is not known, only http: ones")),
         }
-        let authorization = (!parsed.username().is_empty()).then(|| {
-            let decode = |text: &str| percent_decoded(text);
-            let pair = [decode(parsed.username()), b":".to_vec(), decode(parsed.password().unwrap_or_default())].concat();
+        let parsed = Url::parse(&text).map_err(|error| wrong(&error))?;
+        let has_name = !parsed.username().is_empty() || parsed.password().is_some();
+        let authorization = has_name.then(|| {
+            let name = percent_decoded(parsed.username());
+            let pair = [name, b":".to_vec(), percent_decoded(parsed.password().unwrap_or_default())].concat();
             format!("Basic {}", STANDARD.encode(pair))
         });
         let host = parsed.host_str().unwrap_or_default().to_owned();
-        Ok(Some(Proxy { host, port: parsed.port().unwrap_or(80).max(1), authorization }))
+        // The port that the URL standard leaves out is no other than one that was never there.
+        let rest = text.split_once("://").map_or("", |(_, rest)| rest);
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default().trim_end_matches(':');
+        let default = if authority.ends_with(":80") { 80 } else { PROXY_PORT };
+        match parsed.port().unwrap_or(default) {
+            0 => Err(wrong(&"there is no port 0")),
+            port => Ok(Some(Proxy { host, port, authorization })),
+        }
     }
 }
 
@@ -279,15 +303,72 @@ pub fn without_password(url: &str) -> String {
     format!("{}{host}{path}", if scheme.is_empty() { String::new() } else { format!("{scheme}://") })
 }
 
+/// Why there is no plan.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// What is wrong with the options.
+    #[error(transparent)]
+    Usage(#[from] UsageError),
+    /// There is no URL, or it cannot be read.
+    #[error("{0}")]
+    Url(String),
+    /// The URL's scheme is none that is spoken here.
+    #[error("{0}")]
+    Scheme(String),
+}
+
+impl Refusal {
+    /// The exit status: curl's for what is wrong with the URL.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Usage(_) => OWN_FAILURE,
+            Self::Url(_) => Fault::Url.code(),
+            Self::Scheme(_) => Fault::Scheme.code(),
+        }
+    }
+}
+
 /// Makes the plan, and the body to send, of the options and the words after them.
 pub fn plan_request(
     given: &[Given],
     words: &[OsString],
     spool_folder: &Path,
     environment: &dyn Environment,
-) -> Result<(RequestPlan, Body), UsageError> {
-    let asked = Asked { given, spool_folder };
+) -> Result<(RequestPlan, Body), Refusal> {
+    let expanded = expanded(given, environment)?;
+    let asked = Asked { given: &expanded, spool_folder };
     asked.plan(words, environment)
+}
+
+/// The options with their variables filled in.
+fn expanded(given: &[Given], environment: &dyn Environment) -> Result<Vec<Given>, UsageError> {
+    let mut variables = Variables::default();
+    let from_environment = |name: &str| environment.get(name).map(|value| value.as_bytes().to_vec());
+    let read = |path: &str| read_file(OsStr::new(path)).map_err(|error| format!("{path}: {}", cause(&error)));
+    let mut all = Vec::new();
+    for given in given {
+        let wrong = |what: String| UsageError(format!("{}: {what}", given.place));
+        let mut given = given.clone();
+        if given.place.starts_with(EXPAND) {
+            given.value = variables.expand(text(&given)?).map_err(wrong)?.into();
+        }
+        if given.id == Id::Variable {
+            variables.set(text(&given)?, from_environment, read).map_err(wrong)?;
+        } else {
+            all.push(given);
+        }
+    }
+    Ok(all)
+}
+
+fn read_file(path: &OsStr) -> std::io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    if path == "-" {
+        std::io::stdin().lock().read_to_end(&mut content)?;
+    } else {
+        fs::File::open(path)?.read_to_end(&mut content)?;
+    }
+    Ok(content)
 }
 
 /// The options of a request.
@@ -317,8 +398,9 @@ impl<'a> Asked<'a> {
         self.last(id).map(|given| PathBuf::from(&given.value))
     }
 
-    fn plan(&self, words: &[OsString], environment: &dyn Environment) -> Result<(RequestPlan, Body), UsageError> {
-        let mut url = parse_url(words)?;
+    fn plan(&self, words: &[OsString], environment: &dyn Environment) -> Result<(RequestPlan, Body), Refusal> {
+        let given_url = given_url(words)?;
+        let mut url = parse_url(given_url)?;
         let mut fields = Fields::default();
         let (mut body, kind) = self.body()?;
         let as_query = self.has(Id::Get);
@@ -336,7 +418,8 @@ impl<'a> Asked<'a> {
             Some(method) => {
                 let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
                 if method.is_empty() || !method.bytes().all(token) {
-                    return Err(UsageError(format!("--request: '{method}' is not a method; valid is a word such as PUT")));
+                    let text = format!("--request: '{method}' is not a method; valid is a word such as PUT");
+                    return Err(UsageError(text).into());
                 }
                 method.to_owned()
             }
@@ -363,9 +446,7 @@ impl<'a> Asked<'a> {
         if !agent.is_empty() {
             fields.set(Place::UserAgent, "User-Agent", agent);
         }
-        if kind == Some(Kind::Json) {
-            // As curl has it: after the user's own.
-        } else {
+        if kind != Some(Kind::Json) {
             fields.set(Place::Accept, "Accept", "*/*");
         }
         let compressed = self.has(Id::Compressed);
@@ -393,7 +474,8 @@ impl<'a> Asked<'a> {
         }
         if let Some(broken) = fields.0.iter().find(|field| field.line.contains(['\r', '\n', '\0'])) {
             let name = &broken.name;
-            return Err(UsageError(format!("the value for {name} breaks the line, which would be another header")));
+            let text = format!("the value for {name} breaks the line, which would be another header");
+            return Err(UsageError(text).into());
         }
         let key = self.text(Id::IdempotencyKey)?;
         if let Some(key) = key {
@@ -402,6 +484,9 @@ impl<'a> Asked<'a> {
         }
         for given in self.all(Id::RequestHeader) {
             self.header(given, &mut fields)?;
+        }
+        if let Some(Kind::Form(boundary)) = &kind {
+            fields.add_boundary(boundary);
         }
         if kind == Some(Kind::Json) {
             for name in ["Content-Type", "Accept"] {
@@ -421,10 +506,11 @@ impl<'a> Asked<'a> {
                 keeps_method: self.has(Id::RequestMethod),
             },
             connect: self.connect()?,
-            proxies: self.proxies(environment)?,
+            proxies: self.proxies(&url, environment)?,
             output: self.output(&url)?,
             dump_heads: self.path(Id::DumpHeader),
             write_out: self.write_out()?,
+            given_url: given_url.to_owned(),
             timeout: None,
             total_timeout: None,
             url,
@@ -434,7 +520,8 @@ impl<'a> Asked<'a> {
             compressed,
         };
         if head_only && has_body {
-            return Err(UsageError("--head asks for a head only, but data are given too; leave one out".into()));
+            let text = "--head asks for a head only, but data are given too; leave one out, or add --get";
+            return Err(UsageError(text.to_owned()).into());
         }
         Ok((plan, body))
     }
@@ -522,8 +609,15 @@ impl<'a> Asked<'a> {
         if let Some(first) = parts.first() {
             let boundary = format!("------------------------{}", &random_key().replace('-', "")[..16]);
             set(Kind::Form(boundary.clone()), &first.place)?;
+            // Where the user gives the type, only that of a form has forms' parts.
+            let own = self.all(Id::RequestHeader).filter_map(|given| given.value.to_str()).find_map(|line| {
+                let (name, value) = line.split_once(':')?;
+                name.eq_ignore_ascii_case("content-type").then(|| value.trim().to_ascii_lowercase())
+            });
+            let is_form = own.is_none_or(|kind| kind.is_empty() || kind.starts_with("multipart/form-data"));
+            let disposition = if is_form { "form-data" } else { "attachment" };
             for part in &parts {
-                self.part(part, &boundary, &mut body)?;
+                self.part(part, &boundary, disposition, &mut body)?;
             }
             body.push(format!("--{boundary}--\r\n"));
         }
@@ -566,57 +660,77 @@ impl<'a> Asked<'a> {
         if !text.is_empty() {
             text.push('=');
         }
-        for byte in content {
-            if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-                text.push(char::from(byte));
-            } else {
-                text.push_str(&format!("%{byte:02X}"));
-            }
-        }
+        text.push_str(&percent_encoded(&content).replace("%20", "+"));
         Ok(text)
     }
 
     /// `name=text`, `name=@file`, `name=<file`, each with `;type=` and `;filename=`.
-    fn part(&self, given: &Given, boundary: &str, body: &mut Body) -> Result<(), UsageError> {
+    fn part(&self, given: &Given, boundary: &str, disposition: &str, body: &mut Body) -> Result<(), UsageError> {
         let whole = text(given)?;
-        let (name, content) = whole
-            .split_once('=')
-            .filter(|(name, _)| !name.is_empty())
-            .ok_or_else(|| UsageError(format!("--form: '{whole}' is no part; write it as name=content")))?;
-        let is_file = content.starts_with(['@', '<']);
-        let mut settings = content.split(';');
-        let mut content = settings.next().unwrap_or_default().to_owned();
+        let wrong = |what: String| UsageError(format!("--form: {what}"));
+        let (name, rest) =
+            whole.split_once('=').ok_or_else(|| wrong(format!("'{whole}' is no part; write it as name=content")))?;
+        let sign = rest.chars().next().filter(|c| matches!(c, '@' | '<'));
+        let (content, mut settings) = form_word(&rest[sign.map_or(0, char::len_utf8)..]);
+        let mut content = content.into_owned();
         let (mut kind, mut file_name) = (None, None);
-        for setting in settings {
-            match setting.trim().split_once('=') {
-                Some(("type", value)) => kind = Some(value.trim().to_owned()),
-                Some(("filename", value)) => file_name = Some(value.trim().trim_matches('"').to_owned()),
-                // Text may hold semicolons of its own.
-                _ if !is_file => {
-                    content.push(';');
-                    content.push_str(setting);
+        while let Some(setting) = settings.strip_prefix(';') {
+            let setting = setting.trim_start();
+            if let Some(value) = setting.strip_prefix("type=") {
+                // A type may have parameters of its own: up to the next setting that is known.
+                let (mut end, mut from) = (value.len(), 0);
+                while let Some(at) = value[from..].find(';').map(|at| from + at) {
+                    if is_form_setting(&value[at + 1..]) {
+                        end = at;
+                        break;
+                    }
+                    from = at + 1;
                 }
-                _ => return Err(UsageError(format!("--form: '{setting}' is not known; valid are type= and filename="))),
+                kind = Some(value[..end].trim().to_owned());
+                settings = &value[end..];
+            } else if let Some(value) = setting.strip_prefix("filename=") {
+                let (value, after) = form_word(value);
+                file_name = Some(value.into_owned());
+                settings = after;
+            } else if is_form_setting(setting) {
+                let name = setting.split('=').next().unwrap_or_default();
+                return Err(wrong(format!("'{name}=' is not taken; valid are type= and filename=")));
+            } else if sign.is_none() {
+                // Text may hold semicolons of its own.
+                let (more, after) = form_word(setting);
+                content.push_str(&settings[..settings.len() - setting.len()]);
+                content.push_str(&more);
+                settings = after;
+            } else {
+                return Err(wrong(format!("'{setting}' is not known; valid are type= and filename=")));
             }
         }
-        let escaped = |text: &str| text.replace('\\', "\\\\").replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A");
-        let mut piece = Body::default();
-        if let Some(path) = content.strip_prefix('@') {
-            self.push_file(&mut piece, OsStr::new(path), given)?;
-            let base = Path::new(path).file_name().map(|name| name.to_string_lossy().into_owned());
-            file_name = file_name.or(base);
-            kind = kind.or_else(|| Some(media_type(path).to_owned()));
-        } else if let Some(path) = content.strip_prefix('<') {
-            self.push_file(&mut piece, OsStr::new(path), given)?;
-        } else {
-            piece.push(content.as_bytes());
+        if kind.as_ref().is_some_and(|kind| kind.contains(['\r', '\n', '\0'])) {
+            return Err(wrong("the type breaks the line, which would be another header".to_owned()));
         }
-        let mut head = format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{}\"", escaped(name));
+        let escaped = |text: &str| text.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A");
+        let mut piece = Body::default();
+        match sign {
+            Some(sign) => {
+                self.push_file(&mut piece, OsStr::new(&content), given)?;
+                if sign == '@' {
+                    let base = Path::new(&content).file_name().map(|name| name.to_string_lossy().into_owned());
+                    file_name = file_name.or(base);
+                    let named = file_name.as_deref().unwrap_or_default();
+                    kind = kind.or_else(|| Some(media_type(named).or(media_type(&content)).unwrap_or(OCTETS).to_owned()));
+                }
+            }
+            None => piece.push(content.as_bytes()),
+        }
+        let mut head = format!("--{boundary}\r\nContent-Disposition: {disposition}");
+        if !name.is_empty() {
+            head.push_str(&format!("; name=\"{}\"", escaped(name)));
+        }
         if let Some(file_name) = file_name {
             head.push_str(&format!("; filename=\"{}\"", escaped(&file_name)));
         }
         head.push_str("\r\n");
-        if let Some(kind) = kind.filter(|kind| !kind.contains(['\r', '\n'])) {
+        if let Some(kind) = kind {
             head.push_str(&format!("Content-Type: {kind}\r\n"));
         }
         head.push_str("\r\n");
@@ -627,14 +741,8 @@ impl<'a> Asked<'a> {
     }
 
     fn read(&self, path: &OsStr, given: &Given) -> Result<Vec<u8>, UsageError> {
-        let mut content = Vec::new();
-        let read = if path == "-" {
-            std::io::stdin().lock().read_to_end(&mut content)
-        } else {
-            fs::File::open(path).and_then(|mut file| file.read_to_end(&mut content))
-        };
-        read.map_err(|error| UsageError(format!("{}: {}: {}", given.place, path.to_string_lossy(), cause(&error))))?;
-        Ok(content)
+        read_file(path)
+            .map_err(|error| UsageError(format!("{}: {}: {}", given.place, path.to_string_lossy(), cause(&error))))
     }
 
     fn push_file(&self, body: &mut Body, path: &OsStr, given: &Given) -> Result<(), UsageError> {
@@ -674,12 +782,15 @@ impl<'a> Asked<'a> {
         })
     }
 
-    fn proxies(&self, environment: &dyn Environment) -> Result<Proxies, UsageError> {
-        let variable = |name: &str| environment.get(name).map(|value| value.to_string_lossy().into_owned());
+    fn proxies(&self, url: &Url, environment: &dyn Environment) -> Result<Proxies, UsageError> {
+        let variable = |name: &str| {
+            let value = environment.get(name).filter(|value| !value.is_empty())?;
+            Some((name.to_owned(), value.to_string_lossy().into_owned()))
+        };
         let either = |lower: &str, upper: &str| variable(lower).or_else(|| variable(upper));
         let urls = match self.text(Id::Proxy)? {
             Some("") => [None, None],
-            Some(url) => [Some(url.to_owned()), Some(url.to_owned())],
+            Some(url) => [0, 1].map(|_| Some(("--proxy".to_owned(), url.to_owned()))),
             None => {
                 let all = || either("all_proxy", "ALL_PROXY");
                 // In a CGI program the upper-case name is a header of its client's.
@@ -691,9 +802,15 @@ impl<'a> Asked<'a> {
         };
         let direct = match self.text(Id::Noproxy)? {
             Some(hosts) => hosts.to_owned(),
-            None => either("no_proxy", "NO_PROXY").unwrap_or_default(),
+            None => either("no_proxy", "NO_PROXY").map(|(_, hosts)| hosts).unwrap_or_default(),
         };
-        Ok(Proxies { urls, direct: direct.split([',', ' ']).map(str::to_owned).collect() })
+        let proxies = Proxies { urls, direct: direct.split([',', ' ']).map(str::to_owned).collect() };
+        // What is wrong with the one that is used is said before anything is sent.
+        if let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) {
+            let origin = Origin { secure: url.scheme() == "https", host: host.to_owned(), port };
+            proxies.find(&origin).map_err(|failure| UsageError(failure.to_string()))?;
+        }
+        Ok(proxies)
     }
 
     fn output(&self, url: &Url) -> Result<OutputPlan, UsageError> {
@@ -744,8 +861,11 @@ impl<'a> Asked<'a> {
     fn write_out(&self) -> Result<Option<String>, UsageError> {
         let Some(format) = self.text(Id::WriteOut)? else { return Ok(None) };
         let format = match format.strip_prefix('@') {
-            Some(path) => fs::read_to_string(path)
-                .map_err(|error| UsageError(format!("--write-out: {path}: {}", cause(&error))))?,
+            Some(path) => {
+                let given = self.last(Id::WriteOut).map(|given| self.read(OsStr::new(path), given)).transpose()?;
+                // As curl has it: the line ends of a file are no part of the format.
+                String::from_utf8_lossy(&given.unwrap_or_default()).replace(['\r', '\n'], "")
+            }
             None => format.to_owned(),
         };
         if let Some(name) = write_out::unknown_variable(&format) {
@@ -776,6 +896,15 @@ impl Fields {
         self.0.push(Field::new(place, name, value));
     }
 
+    /// A type that the user gave for a form's body says where its parts end.
+    fn add_boundary(&mut self, boundary: &str) {
+        let own = self.0.iter_mut().find(|field| field.is("content-type") && field.place == Place::Own);
+        if let Some(field) = own.filter(|field| !field.is_absent) {
+            field.place = Place::ContentType;
+            field.line.push_str(&format!("; boundary={boundary}"));
+        }
+    }
+
     /// Adds `Name: value`, empties `Name;` and takes `Name:` away.
     fn add(&mut self, line: &str) -> Result<(), String> {
         let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
@@ -789,9 +918,7 @@ impl Fields {
         if line.contains(['\r', '\n', '\0']) {
             return Err(format!("the value of {name} breaks the line, which would be another header"));
         }
-        // A cookie of one's own stands beside those of -b, as with curl.
-        let is_cookie = name.eq_ignore_ascii_case("cookie");
-        self.0.retain(|field| field.place == Place::Own || is_cookie || !field.is(name));
+        self.0.retain(|field| field.place == Place::Own || !field.is(name));
         let place = if name.eq_ignore_ascii_case("host") { Place::Host } else { Place::Own };
         let is_absent = value.is_some_and(|value| value.trim().is_empty());
         let line = if value.is_none() { format!("{name}:") } else { line.to_owned() };
@@ -806,57 +933,88 @@ fn text(given: &Given) -> Result<&str, UsageError> {
         .ok_or_else(|| UsageError(format!("{}: the value is no UTF-8 text", given.place)))
 }
 
-/// The URL among the words. A name without a scheme is taken for http, as curl takes it.
-fn parse_url(words: &[OsString]) -> Result<Url, UsageError> {
+/// Words that are methods, which other programs take in front of the URL.
+const METHODS: [&str; 7] = ["GET", "POST", "PUT", "DELETE", "HEAD", "PATCH", "OPTIONS"];
+
+/// The URL among the words.
+fn given_url(words: &[OsString]) -> Result<&str, Refusal> {
+    let own = "to run a program called http: retryx -- http ...";
     let word = match words {
         [] => {
-            return Err(UsageError(
-                "http needs a URL; usage: retryx [OPTIONS] http [OPTIONS] URL (to run a program called http: retryx -- http ...)"
-                    .into(),
-            ));
+            let usage = "http needs a URL; usage: retryx [OPTIONS] http [OPTIONS] URL";
+            return Err(Refusal::Url(format!("{usage} ({own})")));
         }
         [word] => word,
         [first, rest @ ..] => {
-            let hint = if ["GET", "POST", "PUT", "DELETE", "HEAD", "PATCH"].iter().any(|method| first == *method) {
-                format!("the method is given by -X {}; to run a program called http: retryx -- http ...", first.to_string_lossy())
-            } else {
-                "one request is made a run".to_owned()
+            let hint = match METHODS.iter().find(|method| first == *method) {
+                Some(method) => format!("the method is given by -X {method}; {own}"),
+                None => "one request is made a run".to_owned(),
             };
-            return Err(UsageError(format!("http takes one URL, but {} words were given; {hint}", rest.len() + 1)));
+            let count = rest.len() + 1;
+            return Err(UsageError(format!("http takes one URL, but {count} words were given; {hint}")).into());
         }
     };
-    let text = word.to_str().ok_or_else(|| UsageError("the URL is no UTF-8 text; percent-encode it".into()))?;
-    if ["GET", "POST", "PUT", "DELETE", "HEAD", "PATCH"].contains(&text) {
-        return Err(UsageError(format!(
-            "http needs a URL; the method is given by -X {text} (to run a program called http: retryx -- http ...)"
-        )));
+    let text = word.to_str().ok_or_else(|| Refusal::Url("the URL is no UTF-8 text; percent-encode it".into()))?;
+    if METHODS.contains(&text) {
+        return Err(Refusal::Url(format!("http needs a URL; the method is given by -X {text} ({own})")));
     }
+    Ok(text)
+}
+
+/// Reads a URL. A name without a scheme is taken for http, as curl takes it.
+fn parse_url(text: &str) -> Result<Url, Refusal> {
     let shown = without_password(text);
-    if text.is_empty() || text.contains(|c: char| c.is_whitespace() || c.is_control()) {
-        return Err(UsageError(format!("'{shown}' is no URL: it is empty, or has a space or control character in it; percent-encode these")));
+    let wrong = |what: &dyn std::fmt::Display| Refusal::Url(format!("'{shown}' is no URL: {what}"));
+    if text.is_empty() {
+        return Err(wrong(&"it is empty"));
     }
-    let full = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
-    let url = Url::parse(&full).map_err(|error| UsageError(format!("'{shown}' is no URL: {error}")))?;
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err(UsageError(format!("'{shown}': {}: is not spoken; valid are http: and https:", url.scheme())));
+    if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        return Err(wrong(&"it has a space or control character in it; percent-encode these"));
     }
+    let (scheme, rest) = match text.split_once(":/") {
+        Some((scheme, rest)) if !scheme.is_empty() && scheme.bytes().all(is_of_scheme) => {
+            // One slash or three are taken for two, as curl takes them.
+            let rest = rest.strip_prefix('/').unwrap_or(rest);
+            (scheme, rest.strip_prefix('/').unwrap_or(rest))
+        }
+        _ => ("http", text),
+    };
+    if !["http", "https"].iter().any(|known| known.eq_ignore_ascii_case(scheme)) {
+        return Err(Refusal::Scheme(format!("'{shown}': {scheme}: is not spoken; valid are http: and https:")));
+    }
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    if authority.is_empty() || authority.contains('\\') {
+        return Err(wrong(&if authority.is_empty() { "it names no host" } else { "a host has no \\ in it" }));
+    }
+    // The URL standard takes \ for a slash; here it is what it is.
+    let full = format!("{scheme}://{authority}{}", path.replace('\\', "%5C"));
+    let url = Url::parse(&full).map_err(|error| wrong(&error))?;
     if url.port() == Some(0) {
-        return Err(UsageError(format!("'{shown}': there is no port 0")));
+        return Err(wrong(&"there is no port 0"));
     }
     Ok(url)
 }
 
-fn add_query(url: &mut Url, body: &Body) -> Result<(), UsageError> {
+fn is_of_scheme(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"+-.".contains(&byte)
+}
+
+fn add_query(url: &mut Url, body: &Body) -> Result<(), Refusal> {
     let mut data = vec![0; usize::try_from(body.length()).unwrap_or(0)];
     let mut at = 0;
     while at < data.len() {
         match body.read_at(at as u64, &mut data[at..]) {
             Ok(0) => break,
             Ok(count) => at += count,
-            Err(failure) => return Err(UsageError(format!("--get: {failure}"))),
+            Err(failure) => return Err(UsageError(format!("--get: {failure}")).into()),
         }
     }
-    let data = String::from_utf8_lossy(&data).into_owned();
+    let data = String::from_utf8(data).ok().filter(|data| !data.contains(|c: char| c.is_whitespace() || c.is_control()));
+    let Some(data) = data else {
+        let what = "they have a space, a control character or no UTF-8 in them; use --data-urlencode";
+        return Err(Refusal::Url(format!("--get: the data cannot stand in a URL: {what}")));
+    };
     let query = match url.query() {
         Some(query) if !query.is_empty() => format!("{query}&{data}"),
         _ => data,
@@ -867,11 +1025,23 @@ fn add_query(url: &mut Url, body: &Body) -> Result<(), UsageError> {
 
 fn add_file_name(url: &mut Url, path: &Path) {
     if url.path().ends_with('/')
-        && let Some(name) = path.file_name().and_then(OsStr::to_str)
+        && let Some(name) = path.file_name()
     {
-        let whole = format!("{}{name}", url.path());
+        let whole = format!("{}{}", url.path(), percent_encoded(name.as_bytes()));
         url.set_path(&whole);
     }
+}
+
+/// Everything but what never needs it percent-encoded.
+pub(super) fn percent_encoded(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, &byte| {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            text.push_str(&format!("%{byte:02X}"));
+        }
+        text
+    })
 }
 
 fn resolution(given: &Given) -> Result<(String, u16, Vec<IpAddr>), UsageError> {
@@ -934,10 +1104,45 @@ fn random_key() -> String {
     format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
 }
 
+/// A word of a form's part, up to a semicolon; in quotes it may hold any.
+fn form_word(text: &str) -> (std::borrow::Cow<'_, str>, &str) {
+    let mut word = String::new();
+    if let Some(quoted) = text.trim_start().strip_prefix('"') {
+        let mut rest = quoted.char_indices();
+        while let Some((at, c)) = rest.next() {
+            match c {
+                '\\' => match quoted[at + 1..].chars().next() {
+                    Some(c @ ('"' | '\\')) => {
+                        rest.next();
+                        word.push(c);
+                    }
+                    _ => word.push('\\'),
+                },
+                // What follows the closing quote up to the semicolon is dropped, as by curl.
+                '"' => {
+                    let after = &quoted[at + 1..];
+                    return (word.into(), &after[after.find(';').unwrap_or(after.len())..]);
+                }
+                c => word.push(c),
+            }
+        }
+    }
+    let end = text.find(';').unwrap_or(text.len());
+    (text[..end].into(), &text[end..])
+}
+
+fn is_form_setting(text: &str) -> bool {
+    let text = text.trim_start();
+    ["type=", "filename=", "headers=", "encoder="].iter().any(|setting| text.starts_with(setting))
+}
+
+/// The media type of bytes of no known kind.
+const OCTETS: &str = "application/octet-stream";
+
 /// The media type that curl gives a file of a form by its name.
-fn media_type(path: &str) -> &'static str {
+fn media_type(path: &str) -> Option<&'static str> {
     let extension = path.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
-    match extension.as_str() {
+    Some(match extension.as_str() {
         "gif" => "image/gif",
         "jpg" | "jpeg" => "image/jpeg",
         "png" => "image/png",
@@ -946,8 +1151,8 @@ fn media_type(path: &str) -> &'static str {
         "htm" | "html" => "text/html",
         "pdf" => "application/pdf",
         "xml" => "application/xml",
-        _ => "application/octet-stream",
-    }
+        _ => return None,
+    })
 }
 
 #[cfg(test)]

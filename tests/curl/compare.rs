@@ -164,7 +164,19 @@ fn normalised(request: Request) -> Request {
         assert!(boundary.len() == 40, "a boundary as long as curl's: {boundary}");
     }
     let fields = text.lines().map(normalise).collect();
-    Request { line: request.line, fields, body: body.into_bytes() }
+    Request { line: same_case(&request.line), fields, body: body.into_bytes() }
+}
+
+/// The same with the digits after each percent sign in upper case: both mean the same, and
+/// curl changed its mind.
+fn same_case(line: &str) -> String {
+    let mut after = 0;
+    line.chars()
+        .map(|c| {
+            after = if c == '%' { 3usize } else { after.saturating_sub(1) };
+            if after > 0 { c.to_ascii_uppercase() } else { c }
+        })
+        .collect()
 }
 
 fn normalise(text: &str) -> String {

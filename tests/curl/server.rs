@@ -1,7 +1,7 @@
 //! A server that records the bytes of every request and answers by the path: what curl and
 //! `retryx http` are compared against.
 
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
