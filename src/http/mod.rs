@@ -15,6 +15,7 @@
 mod body;
 mod connect;
 mod connection;
+mod dns;
 mod exchange;
 mod failure;
 mod framing;

@@ -9,6 +9,6 @@ mod options;
 mod proxies;
 mod server;
 #[path = "../support/mod.rs"]
-#[expect(dead_code, unused_imports, unused_macros, reason = "what the other end-to-end tests need")]
+#[expect(dead_code, unused_imports, reason = "what the other end-to-end tests need")]
 mod support;
 mod tls;
