@@ -63,8 +63,8 @@ pub const DIFFERENCES: &[Difference] = &[
     difference("equals-sign", "--option=value is taken", "curl takes --option value only"),
     difference("no-http-exits-8", "an answer that is no HTTP exits 8", "curl's 1 says that the scheme is not known"),
     difference(
-        "attempts-are-counted",
-        "where the server closes a connection that was kept, without an answer, a new one is not tried within the attempt",
-        "it is tried in the next attempt, and counted",
+        "lengths-are-right",
+        "Content-Length and Transfer-Encoding given by -H are refused where they are not those of the body",
+        "the server would wait for more, or take the rest for another request",
     ),
 ];

@@ -114,11 +114,13 @@ impl Body {
                     buffer[..count].copy_from_slice(&rest[..count]);
                     Ok(count)
                 }
-                Piece::Spool(spool) => spool
-                    .read_at(offset, buffer)
-                    .map_err(|error| Failure::new(Fault::Read, format!("what was kept of the body: {}", cause(&error)))),
+                Piece::Spool(spool) => spool.read_at(offset, buffer).map_err(|error| {
+                    Failure::new(Fault::Read, format!("what was kept of the body: {}", cause(&error)))
+                }),
                 Piece::File(file) => match file.file.read_at(buffer, offset) {
-                    Ok(0) => Err(Failure::new(Fault::Read, format!("{} became shorter meanwhile", file.path.display()))),
+                    Ok(0) => {
+                        Err(Failure::new(Fault::Read, format!("{} became shorter meanwhile", file.path.display())))
+                    }
                     Ok(count) => Ok(count.min(usize::try_from(file.length - offset).unwrap_or(usize::MAX))),
                     Err(error) => Err(Failure::new(Fault::Read, format!("{}: {}", file.path.display(), cause(&error)))),
                 },

@@ -119,7 +119,10 @@ pub fn receive(
                 Ok(Got::End) if framing.may_end_here() => return Ok(()),
                 Ok(Got::End) => return Err(Failure::new(Fault::Partial, cut(got, framing))),
                 Err(error) if matches!(framing, Framing::UntilClosed) => {
-                    return Err(Failure::new(Fault::Receive, format!("the connection broke in the body: {}", cause(&error))));
+                    return Err(Failure::new(
+                        Fault::Receive,
+                        format!("the connection broke in the body: {}", cause(&error)),
+                    ));
                 }
                 Err(error) => {
                     return Err(Failure::new(Fault::Partial, format!("{}: {}", cut(got, framing), cause(&error))));

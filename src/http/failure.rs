@@ -25,8 +25,14 @@ pub enum Fault {
     Write,
     /// What is to be sent cannot be read.
     Read,
-    /// The server cannot continue a download.
+    /// The server sent another part of a download than was asked for.
     Range,
+    /// The server cannot continue what the user has (`-C`).
+    NoRange,
+    /// A download broke off that can neither be continued nor begun again.
+    Lost,
+    /// Nobody reads standard output any more.
+    ReaderGone,
     /// The TLS handshake failed.
     Tls,
     /// Too many redirects.
@@ -59,10 +65,10 @@ impl Fault {
             Self::Name => 6,
             Self::Connect => 7,
             Self::Weird => 8,
-            Self::Partial | Self::Checksum => 18,
-            Self::Write => 23,
+            Self::Partial | Self::Checksum | Self::Lost => 18,
+            Self::Write | Self::ReaderGone => 23,
             Self::Read => 26,
-            Self::Range => 33,
+            Self::Range | Self::NoRange => 33,
             Self::Tls => 35,
             Self::Redirects => 47,
             Self::Empty => 52,
@@ -83,6 +89,8 @@ impl Fault {
                 | Self::Url
                 | Self::Write
                 | Self::Read
+                | Self::NoRange
+                | Self::Lost
                 | Self::Redirects
                 | Self::ClientCertificate
                 | Self::Certificate

@@ -36,7 +36,7 @@ use flate2::write::{GzDecoder, ZlibDecoder};
 use body::Body;
 use connect::{Connector, Origin, Proxy};
 use connection::Connection;
-use exchange::{exchange, receive};
+use exchange::{Answered, exchange, receive};
 pub use failure::{Failure, Fault};
 use framing::Head;
 use output::Output;
@@ -46,10 +46,10 @@ use waiter::{Ends, Waiter};
 
 use crate::clock::{Alarms, Clock, Event, SystemClock};
 use crate::driver::{AttemptRunner, Attempted, Conclusion, Facts, Wake};
-use crate::exit::HTTP_FAILURE;
+use crate::exit::{HTTP_FAILURE, REQUEST_TIMED_OUT, WRITE_FAILED};
 use crate::policy::response::Response;
 use crate::policy::{Obstacle, Outcome, Signal, StopReason, TimeLimit};
-use crate::process::unix;
+use crate::process::{Spool, reader_is_gone, unix};
 use crate::report::text::cause;
 
 /// What requests say that they are sent by.
@@ -60,6 +60,10 @@ const LOOKED_AT: usize = 1024 * 1024;
 /// The most bytes of a body that nobody wants which are received so that the connection can
 /// be used again.
 const DRAINED: u64 = 256 * 1024;
+/// How long such a body may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The most bytes of the heads of a chain of redirects that are kept to be shown.
+const MAX_HEADS: usize = 4 * 1024 * 1024;
 /// Statuses after which a request can be repeated whatever it is: it was not acted on.
 const TOO_MANY_REQUESTS: u16 = 429;
 const UNAVAILABLE: u16 = 503;
@@ -99,7 +103,8 @@ pub struct Requester<'a> {
     /// Whether something of the attempt's request may have reached a server.
     reached: bool,
     /// The body of a failure that is to be written.
-    failed_body: Vec<u8>,
+    failed_body: Spool,
+    reader_gone: bool,
     last: Last,
     attempts: u64,
     waited: Duration,
@@ -116,7 +121,8 @@ impl<'a> Requester<'a> {
             output: Output::new(&plan.output)?,
             kept: None,
             reached: false,
-            failed_body: Vec::new(),
+            failed_body: Spool::new(plan.output.spool_folder.clone()),
+            reader_gone: false,
             last: Last::default(),
             attempts: 0,
             waited: Duration::ZERO,
@@ -127,7 +133,7 @@ impl<'a> Requester<'a> {
         let now = self.clock.elapsed().running;
         let attempt = self.plan.timeout.map(|limit| (now.saturating_add(limit), TimeLimit::Attempt(limit)));
         let total = self.plan.total_timeout.map(|limit| (limit, TimeLimit::Total(limit)));
-        Waiter::new(self.clock, Ends { attempt, total, connecting: None })
+        Waiter::new(self.clock, Ends { attempt, total, ..Ends::default() })
     }
 
     /// Makes the request and follows where it leads; returns the last answer, its body
@@ -136,10 +142,11 @@ impl<'a> Requester<'a> {
         if let Some(path) = self.body.changed() {
             return Err(Failure::new(Fault::Read, format!("{} has changed since the first attempt", path.display())));
         }
+        self.output.prepare()?;
         let mut step = self.plan.first_step();
         loop {
             let (head, mut kept) = self.step(&step, waiter)?;
-            self.last.heads.extend_from_slice(&head.raw);
+            self.keep_head(&head)?;
             let mut url = step.url.clone();
             if step.redirects > 0 {
                 url.set_fragment(None);
@@ -149,6 +156,8 @@ impl<'a> Requester<'a> {
             self.last.redirects = step.redirects;
             let next = step.next(head.status, head.value("location"), &self.plan.redirects)?;
             let response = self.body_of(&head, &mut kept, &step, next.is_some(), waiter)?;
+            // A server that sends the request elsewhere as it is has not acted on it.
+            self.reached &= !(next.is_some() && matches!(head.status, 307 | 308));
             self.last.head = head;
             self.kept = kept.may_keep.then_some((kept.origin, kept.proxy, kept.connection));
             match next {
@@ -161,28 +170,54 @@ impl<'a> Requester<'a> {
         }
     }
 
+    /// Keeps a head to be shown, where it will be.
+    fn keep_head(&mut self, head: &Head) -> Result<(), Failure> {
+        self.last.size_of_heads = self.last.size_of_heads.saturating_add(head.raw.len());
+        if self.plan.dump_heads.is_none() && !self.plan.output.include {
+            return Ok(());
+        }
+        if self.last.heads.len() + head.raw.len() > MAX_HEADS {
+            return Err(Failure::new(
+                Fault::Receive,
+                format!("the heads of the answers are longer than {} MiB", MAX_HEADS >> 20),
+            ));
+        }
+        self.last.heads.extend_from_slice(&head.raw);
+        Ok(())
+    }
+
     /// Sends a request and receives the head of its answer.
     fn step(&mut self, step: &Step, waiter: &Waiter<'_>) -> Result<(Head, Kept), Failure> {
         let origin = origin(step)?;
         let proxy = self.plan.proxy_for(&origin)?;
-        let kept = self.kept.take().filter(|(to, over, _)| (to, over) == (&origin, &proxy));
-        let kept = kept.and_then(|(_, _, mut kept)| kept.is_fresh().then_some(kept));
-        let mut connection = match kept {
-            Some(kept) => kept,
-            None => self.connector.connect(&origin, proxy.as_ref(), waiter)?,
-        };
-        self.last.peer = connection.peer();
-        let nothing = Body::default();
-        let body = if step.with_body { self.body } else { &nothing };
         let through = proxy.as_ref().filter(|_| !origin.secure && self.plan.connect.unix_socket.is_none());
         let first = step.redirects == 0;
-        let fields = if first || step.url.origin() == self.plan.url.origin() { self.output.continuation() } else { Vec::new() };
+        let continues = first || step.url.origin() == self.plan.url.origin();
+        let fields = if continues { self.output.continuation(&step.method) } else { Vec::new() };
+        let nothing = Body::default();
+        let body = if step.with_body { self.body } else { &nothing };
         let request = self.plan.head(step, body.length(), through, &fields, is_harmless);
+        // The server may close a connection that was kept at the very moment at which it is
+        // used again; who may not ask twice does not take the risk.
+        let is_same = |(to, over, _): &(Origin, Option<Proxy>, Connection)| (to, over) == (&origin, &proxy);
+        let kept = self.kept.take().filter(|kept| self.plan.is_safe() && is_same(kept));
+        if let Some((_, _, mut connection)) = kept
+            && connection.is_fresh()
+        {
+            self.reached = true;
+            match exchange(&mut connection, &request, body, waiter, |_| {}) {
+                Ok(answered) => return Ok(Kept::after(answered, origin, proxy, connection)),
+                Err(Failure::Fault { fault: Fault::Empty | Fault::Send | Fault::Receive, .. })
+                    if connection.received().is_empty() => {}
+                Err(failure) => return Err(failure),
+            }
+        }
+        let mut connection = self.connector.connect(&origin, proxy.as_ref(), waiter)?;
         self.reached = true;
         let answered = exchange(&mut connection, &request, body, waiter, |_| {})?;
-        let may_keep = answered.sent_all && answered.head.keeps_alive();
+        self.last.peer = connection.peer();
         self.last.times = write_out::Times { answered: waiter.now(), ..self.connector.times };
-        Ok((answered.head, Kept { origin, proxy, connection, may_keep }))
+        Ok(Kept::after(answered, origin, proxy, connection))
     }
 
     /// Receives the body of an answer: into the output where it is wanted, else to judge it.
@@ -197,62 +232,82 @@ impl<'a> Requester<'a> {
         let mut framing = head.framing(&step.method)?;
         let mut response = Response { status: head.status, headers: head.fields.clone(), body: Vec::new() };
         if head.status == RANGE_NOT_SATISFIABLE && !redirects {
-            kept.may_keep = false;
             if self.output.is_complete_by(head) {
+                kept.may_keep = false;
+                self.output.complete(head)?;
                 response.status = 200;
                 return Ok(response);
             }
             if self.output.size() > 0 {
-                self.output.restart()?;
+                self.output.start_over()?;
                 return Err(Failure::new(Fault::Range, "the server has less than was received of it before"));
             }
         }
-        let wanted = !redirects && (200..400).contains(&head.status);
-        if wanted {
-            self.output.begin(head)?;
-            let output = &mut self.output;
-            let mut decoder = Decoder::of(head, self.plan.compressed)?;
-            let received = receive(&mut kept.connection, &mut framing, waiter, |bytes| {
-                decoder.take(bytes, |plain| output.take(plain, waiter))
-            });
-            let ended = received.and_then(|()| decoder.finish(|plain| output.take(plain, waiter)));
-            if let Err(failure) = ended {
-                if decoder.is_coded() {
-                    output.restart()?;
-                }
-                output.note_broken();
-                return Err(failure);
-            }
-            output.check()?;
+        if !redirects && (200..400).contains(&head.status) {
+            self.receive_good(head, kept, &mut framing, waiter)?;
+            response.body = self.output.seen().to_vec();
         } else {
-            let keep = self.plan.output.keep_failure && !redirects;
-            let failed = &mut self.failed_body;
-            let mut seen = 0u64;
-            let mut drained = false;
-            receive(&mut kept.connection, &mut framing, waiter, |bytes| {
-                seen += bytes.len() as u64;
-                let room = LOOKED_AT - response.body.len();
-                response.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
-                if keep {
-                    failed.extend_from_slice(bytes);
-                } else if seen > DRAINED.max(LOOKED_AT as u64) {
-                    drained = true;
-                    return Err(Failure::new(Fault::Receive, ""));
-                }
-                Ok(())
-            })
-            .or_else(|failure| match failure {
-                // Its status was read: a failure that is cut short is a failure all the same.
-                Failure::Fault { .. } => {
-                    drained = true;
-                    Ok(())
-                }
-                other => Err(other),
-            })?;
-            kept.may_keep &= !drained;
+            self.receive_bad(&mut response, kept, &mut framing, redirects, waiter)?;
         }
         kept.may_keep &= !matches!(framing, framing::Framing::UntilClosed);
         Ok(response)
+    }
+
+    fn receive_good(
+        &mut self,
+        head: &Head,
+        kept: &mut Kept,
+        framing: &mut framing::Framing,
+        waiter: &Waiter<'_>,
+    ) -> Result<(), Failure> {
+        let mut decoder = Decoder::of(head, self.plan.compressed)?;
+        self.output.begin(head, &self.last.heads, self.plan.asks_for_a_part())?;
+        let output = &mut self.output;
+        let received = receive(&mut kept.connection, framing, waiter, |bytes| {
+            decoder.take(bytes, |plain| output.take(plain, waiter))
+        });
+        let ended = received.and_then(|()| decoder.finish(|plain| output.take(plain, waiter)));
+        ended.map_err(|failure| output.broke_off(failure, decoder.is_coded()))?;
+        output.complete(head)
+    }
+
+    /// Receives what is not the body that was asked for. Its status was read: where it is cut
+    /// short or takes too long it is a failure, or redirects, all the same.
+    fn receive_bad(
+        &mut self,
+        response: &mut Response,
+        kept: &mut Kept,
+        framing: &mut framing::Framing,
+        redirects: bool,
+        waiter: &Waiter<'_>,
+    ) -> Result<(), Failure> {
+        let keep = self.plan.output.keep_failure && !redirects;
+        let most = if redirects { DRAINED } else { DRAINED.max(LOOKED_AT as u64) };
+        let patient = waiter.patient(PATIENCE);
+        let failed = &mut self.failed_body;
+        let mut seen = 0u64;
+        let received = receive(&mut kept.connection, framing, if keep { waiter } else { &patient }, |bytes| {
+            seen += bytes.len() as u64;
+            let room = LOOKED_AT - response.body.len();
+            response.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
+            if keep {
+                failed.append(bytes).map_err(|error| {
+                    Failure::new(Fault::Write, format!("what is received cannot be kept: {}", cause(&error)))
+                })
+            } else if seen > most {
+                Err(Failure::new(Fault::Receive, "nobody needs the rest"))
+            } else {
+                Ok(())
+            }
+        });
+        match received {
+            Ok(()) => Ok(()),
+            Err(Failure::Fault { fault, .. }) if fault != Fault::Write => {
+                kept.may_keep = false;
+                Ok(())
+            }
+            Err(other) => Err(other),
+        }
     }
 
     /// Whether the attempt can be repeated without doing twice what should be done once.
@@ -274,6 +329,13 @@ struct Kept {
     proxy: Option<Proxy>,
     connection: Connection,
     may_keep: bool,
+}
+
+impl Kept {
+    fn after(answered: Answered, origin: Origin, proxy: Option<Proxy>, connection: Connection) -> (Head, Self) {
+        let may_keep = answered.sent_all && answered.head.keeps_alive();
+        (answered.head, Self { origin, proxy, connection, may_keep })
+    }
 }
 
 fn origin(step: &Step) -> Result<Origin, Failure> {
@@ -340,22 +402,26 @@ fn broken(error: &std::io::Error) -> Failure {
 }
 
 impl AttemptRunner for Requester<'_> {
+    const TIMED_OUT: u8 = REQUEST_TIMED_OUT;
+    const LOST: u8 = WRITE_FAILED;
+
     fn attempt(&mut self, facts: &Facts) -> Attempted {
         let waiter = self.waiter();
         let started = self.clock.elapsed().running;
         self.attempts = facts.attempt;
         self.reached = false;
-        self.failed_body.clear();
         self.last = Last { url: self.plan.url.to_string(), method: self.plan.method.clone(), ..Last::default() };
         self.connector.times = write_out::Times::default();
-        let result = self.chain(&waiter);
+        let cleared = self.failed_body.clear().map_err(|error| Failure::new(Fault::Write, cause(&error)));
+        let result = cleared.and_then(|()| self.chain(&waiter));
+        self.reader_gone = matches!(result, Err(Failure::Fault { fault: Fault::ReaderGone, .. }));
         self.last.took = self.clock.elapsed().running.saturating_sub(started);
         self.last.size = self.output.size();
         self.last.times = self.last.times.since(started);
         let (outcome, response) = match result {
             Ok(response) => (Outcome::Responded(response.status), Some(response)),
             Err(Failure::TimedOut(limit)) => {
-                self.last.failure = Some((28, "a time limit passed".to_owned()));
+                self.last.failure = Some((REQUEST_TIMED_OUT, "a time limit passed".to_owned()));
                 (Outcome::TimedOut(limit), None)
             }
             Err(Failure::Interrupted(signal)) => (Outcome::Interrupted(signal), None),
@@ -366,6 +432,7 @@ impl AttemptRunner for Requester<'_> {
         };
         let obstacle = match outcome {
             Outcome::Interrupted(signal) => Some(Obstacle::Interrupted(signal)),
+            _ if self.reader_gone => Some(Obstacle::ReaderGone),
             _ if !self.may_repeat(&outcome, response.as_ref()) => Some(Obstacle::UnsafeRequest),
             _ => None,
         };
@@ -391,15 +458,28 @@ impl AttemptRunner for Requester<'_> {
     }
 
     fn conclude(&mut self, reason: &StopReason) -> Result<(), Conclusion> {
-        let waiter = Waiter::new(self.clock, Ends::default());
+        if matches!(reason, StopReason::Interrupted(_)) {
+            return Ok(());
+        }
+        if self.reader_gone {
+            return Err(Conclusion::ReaderGone);
+        }
+        let total = self.plan.total_timeout.filter(|_| *reason == StopReason::Success);
+        let total = total.map(|limit| (limit, TimeLimit::Total(limit)));
+        let waiter = Waiter::new(self.clock, Ends { total, ..Ends::default() });
         let written = self.write_result(*reason == StopReason::Success, &waiter);
         written.map_err(|failure| match failure {
             Failure::Interrupted(signal) => Conclusion::Interrupted(signal),
+            Failure::TimedOut(_) => Conclusion::TimedOut,
+            Failure::Fault { fault: Fault::ReaderGone, .. } => Conclusion::ReaderGone,
             other => Conclusion::Lost(other.to_string()),
         })
     }
 
     fn prepare_retry(&mut self) -> Result<(), Obstacle> {
+        if self.output.is_stdout() && reader_is_gone() {
+            return Err(Obstacle::ReaderGone);
+        }
         Ok(())
     }
 }
@@ -408,22 +488,21 @@ impl Requester<'_> {
     /// Writes what the run came to: the body, the heads, and what `-w` asks for.
     fn write_result(&mut self, success: bool, waiter: &Waiter<'_>) -> Result<(), Failure> {
         let heads = std::mem::take(&mut self.last.heads);
-        self.last.size_of_heads = heads.len();
         if let Some(path) = &self.plan.dump_heads {
             self.write_heads(path, &heads, waiter)?;
         }
+        let include = self.plan.output.include;
         if success {
-            self.output.finish(&heads, waiter)?;
-        } else if self.plan.output.keep_failure {
-            let heads = if self.plan.output.include { &heads[..] } else { b"" };
-            let body = [heads, &self.failed_body].concat();
-            match &self.plan.output.file {
-                None => output::write_stdout(&body, waiter)?,
-                Some(path) => std::fs::write(path, body).map_err(|error| {
-                    Failure::new(Fault::Write, format!("{} cannot be written: {}", path.display(), cause(&error)))
-                })?,
+            self.output.finish(waiter)?;
+        } else if self.plan.output.keep_failure && !self.last.head.raw.is_empty() {
+            let heads = if include { &heads[..] } else { b"" };
+            // A rule of the user's may have made a failure of a body that is good and whole.
+            if self.output.is_whole() {
+                self.output.finish(waiter)?;
+            } else {
+                self.output.finish_failure(heads, &self.failed_body, waiter)?;
             }
-        } else if self.plan.output.include && self.plan.output.file.is_none() && !heads.is_empty() {
+        } else if include && self.output.is_stdout() && !self.output.is_released() {
             output::write_stdout(&heads, waiter)?;
         }
         if let Some(format) = &self.plan.write_out {

@@ -48,8 +48,14 @@ impl Step {
             .map_err(|error| Failure::new(Fault::Url, format!("the server redirects to what is no URL: {error}")))?;
         if !matches!(url.scheme(), "http" | "https") {
             let scheme = url.scheme();
-            return Err(Failure::new(Fault::Scheme, format!("the server redirects to {scheme}:, which is not followed")));
+            return Err(Failure::new(
+                Fault::Scheme,
+                format!("the server redirects to {scheme}:, which is not followed"),
+            ));
         }
+        // Who is meant to be asked for a password is the user's to say.
+        let _ = url.set_username("");
+        let _ = url.set_password(None);
         if url.fragment().is_none() {
             url.set_fragment(self.url.fragment());
         }

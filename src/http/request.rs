@@ -485,6 +485,23 @@ impl<'a> Asked<'a> {
         for given in self.all(Id::RequestHeader) {
             self.header(given, &mut fields)?;
         }
+        // What says how long the body is must be right, or the server waits for more of it.
+        for field in fields.0.iter().filter(|field| field.place == Place::Own) {
+            let value = field.line.split_once(':').map_or("", |(_, value)| value.trim());
+            let text = match field.name.to_ascii_lowercase().as_str() {
+                "content-length" if has_body && value != body.length().to_string() => {
+                    format!("--header: the body has {} bytes, not Content-Length: '{value}'; leave it out", body.length())
+                }
+                "content-length" if !has_body && !field.is_absent && value != "0" => {
+                    "--header: there is no body of the length that Content-Length says; leave it out".to_owned()
+                }
+                "transfer-encoding" if !field.is_absent => {
+                    "--header: a body is sent with its Content-Length; leave Transfer-Encoding out".to_owned()
+                }
+                _ => continue,
+            };
+            return Err(UsageError(text).into());
+        }
         if let Some(Kind::Form(boundary)) = &kind {
             fields.add_boundary(boundary);
         }

@@ -76,6 +76,11 @@ fn bodies() {
         same("-d x -H 'Content-Type:' http://{}/"),
         same("-d x -X PUT -H 'X-A: 1' http://{}/"),
         same("-d x -H 'Expect:' http://{}/"),
+        same("-d x -H 'Content-Length: 1' http://{}/"),
+        differs(
+            "-d x -H 'Transfer-Encoding: chunked' http://{}/",
+            &[(Wire, "lengths-are-right"), (Stdout, "lengths-are-right"), (Exit, "lengths-are-right")],
+        ),
         same("--json '{\"a\":1}' http://{}/"),
         same("--json '{' --json '}' http://{}/"),
         same("--json @json http://{}/"),
@@ -188,8 +193,8 @@ fn answers() {
         same("-o folder/out http://{}/x"),
         same("--output-dir folder -o out http://{}/x"),
         same("--output-dir folder -O http://{}/x"),
-        differs("--output-dir missing -o out http://{}/x", &[(Exit, "usage")]),
-        differs("-o missing/out http://{}/x", &[(Exit, "usage")]),
+        differs("--output-dir missing -o out http://{}/x", &[(Wire, "usage"), (Exit, "usage")]),
+        differs("-o missing/out http://{}/x", &[(Wire, "usage"), (Exit, "usage")]),
         differs("-o folder http://{}/x", &[(Wire, "usage"), (Exit, "usage")]),
         same("-o /dev/null http://{}/x"),
         same("-O http://{}/dir/name.txt"),
@@ -284,7 +289,7 @@ fn redirects() {
         same("-L --max-redirs 0 http://{}/redirect/302/x"),
         same("-L --max-redirs 1 http://{}/redirect/302/x"),
         same("-L -f http://{}/redirect/302/404"),
-        differs("-L http://{}/redirect/302/close", &[(Wire, "attempts-are-counted")]),
+        same("-L http://{}/redirect/302/close"),
         same("-L --location-trusted -u user:pass http://{}/redirect/302/x"),
         same("-L -u user:pass -H 'Accept: x/y' http://{}/away/x/localhost:{p}"),
         differs("-L -b a=b http://{}/away/x/localhost:{p}", &[(Wire, "headers-stay")]),
@@ -363,4 +368,13 @@ fn urls() {
         same("--cacert missing https://{}/"),
         same("--cert missing https://{}/"),
     ]);
+}
+
+#[test]
+fn each_difference_is_seen_in_some_line() {
+    let lines = include_str!("lines.rs");
+    for difference in retryx::cli::differences::DIFFERENCES {
+        assert!(lines.contains(&format!("\"{}\")", difference.name)), "{} is seen nowhere", difference.name);
+        assert!(!difference.what.is_empty() && !difference.reason.is_empty());
+    }
 }

@@ -120,6 +120,9 @@ fn words_that_cannot_be_meant_are_told_from_urls() {
     for injected in ["X: a\r\nY: b", "X: a\nY: b", "X\r\nY: a"] {
         http(&["-H", injected, &url]).exited(125);
     }
+    for header in ["Content-Length: 5", "Content-Length:", "Transfer-Encoding: chunked"] {
+        http(&["-d", "x", "-H", header, &url]).exited(125).says(&["leave"]);
+    }
     for [option, value] in [["-A", "a\r\nX: 1"], ["-e", "a\nX: 1"], ["-b", "a=b\r\nX: 1"], ["-r", "0-1\r\nX: 1"]] {
         http(&[option, value, &url]).exited(125).says(&["breaks the line"]);
     }
