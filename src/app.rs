@@ -99,12 +99,7 @@ fn run_command(
     Ok(driver.run().exit_status)
 }
 
-fn run_request(
-    inherited: &Inherited,
-    given: &[Given],
-    words: &[OsString],
-    warnings: &[String],
-) -> Result<ExitStatus> {
+fn run_request(inherited: &Inherited, given: &[Given], words: &[OsString], warnings: &[String]) -> Result<ExitStatus> {
     let random = random_bytes()?;
     let run_id = format!("{:032x}", u128::from_le_bytes(std::array::from_fn(|i| random[i])));
     let mut plan = Plan::resolve(given, Vec::new(), run_id)?;

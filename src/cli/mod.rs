@@ -129,7 +129,10 @@ fn lex(words: &[OsString], sub: Sub) -> Result<Lexed, UsageError> {
     let matches = match skeleton(sub, lean).args(&expanding).try_get_matches_from(words) {
         Ok(matches) => matches,
         // The whole definition knows what else might have been meant.
-        Err(_) => full_command(sub).args(&expanding).try_get_matches_from(words).map_err(|error| errors::usage_error(&error, sub))?,
+        Err(_) => full_command(sub)
+            .args(&expanding)
+            .try_get_matches_from(words)
+            .map_err(|error| errors::usage_error(&error, sub))?,
     };
     let given = given(&matches, sub);
     let has = |id| given.iter().any(|given| given.id == id);
@@ -186,7 +189,11 @@ fn skeleton<'a>(sub: Sub, options: impl Iterator<Item = &'a Opt>) -> Command {
         .trailing_var_arg(sub != Sub::Http)
         .value_name("COMMAND")
         .value_parser(value_parser!(OsString));
-    Command::new("retryx").disable_help_flag(true).disable_version_flag(true).args(options.map(|option| argument(option, sub))).arg(command)
+    Command::new("retryx")
+        .disable_help_flag(true)
+        .disable_version_flag(true)
+        .args(options.map(|option| argument(option, sub)))
+        .arg(command)
 }
 
 fn argument(option: &Opt, sub: Sub) -> Arg {

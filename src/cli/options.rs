@@ -176,7 +176,13 @@ impl Opt {
     fn is_about_commands(&self) -> bool {
         matches!(
             self.id,
-            Id::KillAfter | Id::KillSignal | Id::IdleTimeout | Id::Preset | Id::Watch | Id::RetryAfterMatch | Id::SoleRetrier
+            Id::KillAfter
+                | Id::KillSignal
+                | Id::IdleTimeout
+                | Id::Preset
+                | Id::Watch
+                | Id::RetryAfterMatch
+                | Id::SoleRetrier
         )
     }
 

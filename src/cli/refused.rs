@@ -136,7 +136,8 @@ pub const REFUSED: &[Refused] = refused! {
 
 /// What to say of an option, as it was written, that is one of these.
 pub(super) fn refusal(written: &str) -> Option<String> {
-    let known = || REFUSED.iter().flat_map(|row| row.options.iter().map(move |(long, letter)| (*long, *letter, row.reason)));
+    let known =
+        || REFUSED.iter().flat_map(|row| row.options.iter().map(move |(long, letter)| (*long, *letter, row.reason)));
     if let Some(name) = written.strip_prefix("--") {
         let name = name.split('=').next().unwrap_or_default();
         let meant = name.strip_prefix("no-");

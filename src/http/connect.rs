@@ -163,7 +163,10 @@ fn first_of(host: &str, addresses: &[SocketAddr], waiter: &Waiter<'_>) -> Result
                     }
                 },
                 None if trying.is_empty() => {
-                    return Err(Failure::new(Fault::Connect, format!("cannot connect to {host} ({})", failed.join("; "))));
+                    return Err(Failure::new(
+                        Fault::Connect,
+                        format!("cannot connect to {host} ({})", failed.join("; ")),
+                    ));
                 }
                 None => {}
             }
@@ -198,7 +201,10 @@ fn begin(address: &SocketAddr) -> rustix::io::Result<OwnedFd> {
 
 fn unix(path: &PathBuf, waiter: &Waiter<'_>) -> Result<OwnedFd, Failure> {
     let failed = |error: Errno| {
-        Failure::new(Fault::Connect, format!("cannot connect to the socket {}: {}", path.display(), cause(&error.into())))
+        Failure::new(
+            Fault::Connect,
+            format!("cannot connect to the socket {}: {}", path.display(), cause(&error.into())),
+        )
     };
     let address = SocketAddrUnix::new(path).map_err(failed)?;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;

@@ -60,7 +60,10 @@ impl Connection {
             let mut fds = vec![self.interest(false)];
             waiter.wait(&mut fds, None)?;
             if self.fill().map_err(|error| tls::failure(name, &error))? == Got::End {
-                return Err(Failure::new(Fault::Tls, format!("{name}: the connection was closed in the TLS handshake")));
+                return Err(Failure::new(
+                    Fault::Tls,
+                    format!("{name}: the connection was closed in the TLS handshake"),
+                ));
             }
         }
         self.flush().map_err(|error| Failure::new(Fault::Tls, format!("{name}: {}", cause(&error))))?;

@@ -264,7 +264,9 @@ mod tests {
     fn answers_to_other_questions_do_not_count() {
         let query = Query::new(7, Kind::A, "www.example").unwrap();
         let records: [(&[u8], u16, &[u8]); 1] = [(ASKED, 1, &[6, 6, 6, 6])];
-        for (other, kind, id) in [("www.example", Kind::A, 8), ("www.examplf", Kind::A, 7), ("www.example", Kind::Aaaa, 7)] {
+        for (other, kind, id) in
+            [("www.example", Kind::A, 8), ("www.examplf", Kind::A, 7), ("www.example", Kind::Aaaa, 7)]
+        {
             let other = Query::new(id, kind, other).unwrap();
             assert_eq!(query.answer(&message(&other, FINE, &records)), None);
         }

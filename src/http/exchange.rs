@@ -4,6 +4,7 @@ use super::body::Body;
 use super::connection::{Connection, Got};
 use super::failure::{Failure, Fault};
 use super::framing::{Framing, Head, Piece};
+use super::tls;
 use super::waiter::Waiter;
 use crate::report::text::cause;
 
@@ -74,6 +75,9 @@ pub fn exchange(
             Ok(Got::Nothing) => {}
             Ok(Got::End) => return Err(ended(connection, broken.as_ref())),
             Err(error) => {
+                if let Some(refused) = tls::refusal(&error) {
+                    return Err(refused);
+                }
                 let error = broken.unwrap_or(error);
                 return Err(Failure::new(Fault::Receive, format!("the connection broke: {}", cause(&error))));
             }

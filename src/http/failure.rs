@@ -35,6 +35,8 @@ pub enum Fault {
     ReaderGone,
     /// The TLS handshake failed.
     Tls,
+    /// The other side refuses the handshake, and will again.
+    TlsRefused,
     /// Too many redirects.
     Redirects,
     /// The connection was closed without an answer.
@@ -69,7 +71,7 @@ impl Fault {
             Self::Write | Self::ReaderGone => 23,
             Self::Read => 26,
             Self::Range | Self::NoRange => 33,
-            Self::Tls => 35,
+            Self::Tls | Self::TlsRefused => 35,
             Self::Redirects => 47,
             Self::Empty => 52,
             Self::Send => 55,
@@ -93,6 +95,7 @@ impl Fault {
                 | Self::Lost
                 | Self::Redirects
                 | Self::ClientCertificate
+                | Self::TlsRefused
                 | Self::Certificate
                 | Self::NoStore
         )

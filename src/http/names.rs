@@ -121,7 +121,9 @@ impl Servers {
                         let Some((name, value)) = word.split_once(':') else { continue };
                         match (name, value.parse::<u32>()) {
                             ("ndots", Ok(dots)) => servers.dots = usize::try_from(dots.min(15)).unwrap_or(1),
-                            ("timeout", Ok(seconds)) => servers.patience = Duration::from_secs(seconds.clamp(1, 30).into()),
+                            ("timeout", Ok(seconds)) => {
+                                servers.patience = Duration::from_secs(seconds.clamp(1, 30).into())
+                            }
                             ("attempts", Ok(rounds)) => servers.rounds = rounds.clamp(1, 5),
                             _ => {}
                         }
@@ -382,6 +384,9 @@ mod tests {
         assert_eq!(servers.candidates("x.y.z"), ["x.y.z", "x.y.z.b.example", "x.y.z.c"]);
         assert_eq!(servers.candidates("x."), ["x."]);
         let none = Servers::parse("\u{feff}");
-        assert_eq!((none.addresses[0].to_string().as_str(), none.candidates("x")), ("127.0.0.1:53", vec!["x".to_owned()]));
+        assert_eq!(
+            (none.addresses[0].to_string().as_str(), none.candidates("x")),
+            ("127.0.0.1:53", vec!["x".to_owned()])
+        );
     }
 }

@@ -219,7 +219,9 @@ impl Proxies {
         let scheme = text.split("://").next().unwrap_or_default().to_ascii_lowercase();
         match scheme.as_str() {
             "http" => {}
-            "https" => return Err(wrong(&"no TLS is spoken to proxies; name an http: one, which https: goes through too")),
+            "https" => {
+                return Err(wrong(&"no TLS is spoken to proxies; name an http: one, which https: goes through too"));
+            }
             socks if socks.starts_with("socks") => {
                 return Err(wrong(&"SOCKS is not spoken; name an http: proxy, or let curl do it: retryx -- curl ..."));
             }
@@ -480,7 +482,9 @@ impl<'a> Asked<'a> {
         let key = self.text(Id::IdempotencyKey)?;
         if let Some(key) = key {
             let made = if key == "auto" { random_key() } else { key.to_owned() };
-            fields.add(&format!("Idempotency-Key: {made}")).map_err(|what| UsageError(format!("--idempotency-key: {what}")))?;
+            fields
+                .add(&format!("Idempotency-Key: {made}"))
+                .map_err(|what| UsageError(format!("--idempotency-key: {what}")))?;
         }
         for given in self.all(Id::RequestHeader) {
             self.header(given, &mut fields)?;
@@ -490,7 +494,10 @@ impl<'a> Asked<'a> {
             let value = field.line.split_once(':').map_or("", |(_, value)| value.trim());
             let text = match field.name.to_ascii_lowercase().as_str() {
                 "content-length" if has_body && value != body.length().to_string() => {
-                    format!("--header: the body has {} bytes, not Content-Length: '{value}'; leave it out", body.length())
+                    format!(
+                        "--header: the body has {} bytes, not Content-Length: '{value}'; leave it out",
+                        body.length()
+                    )
                 }
                 "content-length" if !has_body && !field.is_absent && value != "0" => {
                     "--header: there is no body of the length that Content-Length says; leave it out".to_owned()
@@ -564,7 +571,11 @@ impl<'a> Asked<'a> {
             Some("-1") => Ok(None),
             Some(text) => {
                 let number = text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()));
-                number.map(Some).ok_or_else(|| UsageError(format!("--max-redirs: '{text}' is not a number; valid are whole numbers, and -1 for no limit")))
+                number.map(Some).ok_or_else(|| {
+                    UsageError(format!(
+                        "--max-redirs: '{text}' is not a number; valid are whole numbers, and -1 for no limit"
+                    ))
+                })
             }
         }
     }
@@ -593,9 +604,9 @@ impl<'a> Asked<'a> {
         let mut body = Body::default();
         let mut kind: Option<Kind> = None;
         let mut set = |new: Kind, place: &str| match &kind {
-            Some(old) if std::mem::discriminant(old) != std::mem::discriminant(&new) => {
-                Err(UsageError(format!("{place}: the body is given in two ways; give one of data, JSON, form and file")))
-            }
+            Some(old) if std::mem::discriminant(old) != std::mem::discriminant(&new) => Err(UsageError(format!(
+                "{place}: the body is given in two ways; give one of data, JSON, form and file"
+            ))),
             _ => {
                 kind = Some(new);
                 Ok(())
@@ -734,7 +745,8 @@ impl<'a> Asked<'a> {
                     let base = Path::new(&content).file_name().map(|name| name.to_string_lossy().into_owned());
                     file_name = file_name.or(base);
                     let named = file_name.as_deref().unwrap_or_default();
-                    kind = kind.or_else(|| Some(media_type(named).or(media_type(&content)).unwrap_or(OCTETS).to_owned()));
+                    kind =
+                        kind.or_else(|| Some(media_type(named).or(media_type(&content)).unwrap_or(OCTETS).to_owned()));
                 }
             }
             None => piece.push(content.as_bytes()),
@@ -784,9 +796,19 @@ impl<'a> Asked<'a> {
                 UsageError(format!("--connect-timeout: '{text}' is not a time limit; valid are durations above zero"))
             })?),
         };
+        if let Some(given) = self.last(Id::Cert) {
+            // curl's FILE:PASSPHRASE, of which nothing is to be shown.
+            let shown = given.value.to_string_lossy();
+            if let Some((file, _)) = shown.split_once(':').filter(|_| !Path::new(&given.value).exists()) {
+                let what = "a passphrase is not taken; openssl pkey -in KEY -out PLAIN takes it off the key";
+                return Err(UsageError(format!("--cert: '{file}:...': {what}")));
+            }
+        }
         let identity = match (self.path(Id::Cert), self.path(Id::Key)) {
             (Some(certificate), key) => Some((certificate.clone(), key.unwrap_or(certificate))),
-            (None, Some(_)) => return Err(UsageError("--key needs the certificate that it belongs to: give --cert too".into())),
+            (None, Some(_)) => {
+                return Err(UsageError("--key needs the certificate that it belongs to: give --cert too".into()));
+            }
             (None, None) => None,
         };
         Ok(ConnectPlan {
@@ -811,9 +833,8 @@ impl<'a> Asked<'a> {
             None => {
                 let all = || either("all_proxy", "ALL_PROXY");
                 // In a CGI program the upper-case name is a header of its client's.
-                let http = variable("http_proxy").or_else(|| {
-                    if variable("REQUEST_METHOD").is_some() { None } else { variable("HTTP_PROXY") }
-                });
+                let http = variable("http_proxy")
+                    .or_else(|| if variable("REQUEST_METHOD").is_some() { None } else { variable("HTTP_PROXY") });
                 [http.or_else(all), either("https_proxy", "HTTPS_PROXY").or_else(all)]
             }
         };
@@ -848,7 +869,9 @@ impl<'a> Asked<'a> {
         let checksum = match self.text(Id::Checksum)? {
             None => None,
             Some(text) => Some(sha256(text).ok_or_else(|| {
-                UsageError(format!("--checksum: '{text}' is not a checksum; valid is sha256: and 64 hexadecimal digits"))
+                UsageError(format!(
+                    "--checksum: '{text}' is not a checksum; valid is sha256: and 64 hexadecimal digits"
+                ))
             })?),
         };
         let resume = match self.text(Id::ContinueAt)? {
@@ -1027,7 +1050,8 @@ fn add_query(url: &mut Url, body: &Body) -> Result<(), Refusal> {
             Err(failure) => return Err(UsageError(format!("--get: {failure}")).into()),
         }
     }
-    let data = String::from_utf8(data).ok().filter(|data| !data.contains(|c: char| c.is_whitespace() || c.is_control()));
+    let data =
+        String::from_utf8(data).ok().filter(|data| !data.contains(|c: char| c.is_whitespace() || c.is_control()));
     let Some(data) = data else {
         let what = "they have a space, a control character or no UTF-8 in them; use --data-urlencode";
         return Err(Refusal::Url(format!("--get: the data cannot stand in a URL: {what}")));
@@ -1069,7 +1093,9 @@ fn resolution(given: &Given) -> Result<(String, u16, Vec<IpAddr>), UsageError> {
     let addresses: Result<Vec<_>, _> =
         addresses.split(',').map(|address| address.trim_matches(['[', ']']).parse()).collect();
     match (port.parse(), addresses) {
-        (Ok(port), Ok(addresses)) if !host.is_empty() && !addresses.is_empty() => Ok((host.to_owned(), port, addresses)),
+        (Ok(port), Ok(addresses)) if !host.is_empty() && !addresses.is_empty() => {
+            Ok((host.to_owned(), port, addresses))
+        }
         _ => Err(wrong()),
     }
 }

@@ -87,7 +87,9 @@ impl Variables {
                 }
                 "url" => super::request::percent_encoded(&value).into_bytes(),
                 "b64" => STANDARD.encode(&value).into_bytes(),
-                other => return Err(format!("'{other}' is no function of variables; valid are trim, json, url and b64")),
+                other => {
+                    return Err(format!("'{other}' is no function of variables; valid are trim, json, url and b64"));
+                }
             };
         }
         let text = String::from_utf8(value).ok().filter(|text| !text.contains('\0'));

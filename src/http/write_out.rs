@@ -278,7 +278,8 @@ mod tests {
 
     #[test]
     fn variables_and_escapes_are_filled_in() {
-        let fields = [("X-A", " 1"), ("Location", "/y"), ("x-a", "\"2\"")].map(|(name, value)| (name.into(), value.into()));
+        let fields =
+            [("X-A", " 1"), ("Location", "/y"), ("x-a", "\"2\"")].map(|(name, value)| (name.into(), value.into()));
         let head = Head { status: 302, version: 1, fields: fields.to_vec(), ..Head::default() };
         let mut figures = Figures {
             head: &head,

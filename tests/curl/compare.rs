@@ -109,7 +109,8 @@ pub fn compare(lines: &[Line]) {
             if agrees != reason.is_none() {
                 let (one, other) = (curl.shown(aspect), retryx.shown(aspect));
                 let said = retryx.stderr.trim();
-                wrong.push(format!("## {}: {aspect:?}, {reason:?}: {said}\n  curl {one}\n  retryx {other}", line.words));
+                wrong
+                    .push(format!("## {}: {aspect:?}, {reason:?}: {said}\n  curl {one}\n  retryx {other}", line.words));
             }
         }
     }

@@ -11,7 +11,10 @@ fn requests() {
         same("-X DELETE http://{}/x"),
         same("-XPUT http://{}/x"),
         same("-X post http://{}/x"),
-        differs("--request=PATCH http://{}/x", &[(Wire, "equals-sign"), (Stdout, "equals-sign"), (Exit, "equals-sign")]),
+        differs(
+            "--request=PATCH http://{}/x",
+            &[(Wire, "equals-sign"), (Stdout, "equals-sign"), (Exit, "equals-sign")],
+        ),
         same("http://{}/x -X OPTIONS"),
         same("-X PUT -X DELETE http://{}/x"),
         same("-H 'X-A: 1' -H 'X-B:2' -H 'x-a:   3  ' http://{}/"),
@@ -238,13 +241,19 @@ fn what_is_printed_afterwards() {
         same("-w '%{http_code}\\n' http://{}/x"),
         same("-o /dev/null -s -w '%{http_code}' http://{}/x"),
         same("-o out -w '%{response_code} %{size_download} %{content_type}|' http://{}/x"),
-        differs("-w '%{num_redirects} %{url_effective} %{method} %{scheme}' -L http://{}/redirect/302/x", &[(Stdout, "scheme-lower-case")]),
+        differs(
+            "-w '%{num_redirects} %{url_effective} %{method} %{scheme}' -L http://{}/redirect/302/x",
+            &[(Stdout, "scheme-lower-case")],
+        ),
         same("-w '%{redirect_url}' http://{}/redirect/302/x"),
         same("-w '%{size_upload} %{http_version}\\t\\r\\n' -d abc http://{}/x"),
         same("-w @format http://{}/x"),
         reading("-w @- http://{}/x", "%{http_code} from stdin"),
         same("-w '%%{http_code} 100%% \\x \\\\ %' http://{}/x"),
-        differs("-w '%{header{x}' http://{}/x", &[(Wire, "variables-known"), (Stdout, "variables-known"), (Exit, "variables-known")]),
+        differs(
+            "-w '%{header{x}' http://{}/x",
+            &[(Wire, "variables-known"), (Stdout, "variables-known"), (Exit, "variables-known")],
+        ),
         same("-f -w '%{http_code}' http://{}/404"),
         same("-w '%{http_code}' http://{}/close"),
         differs("-w '%{http_code} %{exitcode} %{errormsg}' http://127.0.0.1:1/", &[(Stdout, "error-words")]),
@@ -258,8 +267,14 @@ fn what_is_printed_afterwards() {
         same("-w '%{onerror}%{exitcode} %{http_code}' -f http://{}/503"),
         same("-w '%{time_redirect} %{redirect_url}|' http://{}/x"),
         same("-w '%{num_redirects} %{redirect_url}' http://{}/redirect/301/a/b"),
-        differs("-w '%{nonsense}|' http://{}/x", &[(Wire, "variables-known"), (Stdout, "variables-known"), (Exit, "variables-known")]),
-        differs("-w '%{proxy_ssl_verify_result}%{http_connect}' http://{}/x", &[(Wire, "variables-known"), (Stdout, "variables-known"), (Exit, "variables-known")]),
+        differs(
+            "-w '%{nonsense}|' http://{}/x",
+            &[(Wire, "variables-known"), (Stdout, "variables-known"), (Exit, "variables-known")],
+        ),
+        differs(
+            "-w '%{proxy_ssl_verify_result}%{http_connect}' http://{}/x",
+            &[(Wire, "variables-known"), (Stdout, "variables-known"), (Exit, "variables-known")],
+        ),
     ]);
 }
 

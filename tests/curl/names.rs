@@ -261,11 +261,9 @@ fn name_servers_are_asked() {
             "six.example" if is_a => found(&[]),
             "six.example" => found(&[address(name, "::1")]),
             "both.example" => found(&[address(name, if is_a { "127.0.0.1" } else { "::1" })]),
-            "alias.example" if is_a => found(&[
-                alias(name, "b.example"),
-                alias("b.example", "c.other"),
-                address("c.other", "127.0.0.1"),
-            ]),
+            "alias.example" if is_a => {
+                found(&[alias(name, "b.example"), alias("b.example", "c.other"), address("c.other", "127.0.0.1")])
+            }
             "alias.example" => found(&[alias(name, "b.example"), alias("b.example", "c.other")]),
             "nothing.example" => found(&[]),
             "half.example" if is_a => found(&[address(name, "127.0.0.1")]),
@@ -288,7 +286,11 @@ fn name_servers_are_asked() {
                     no_answer,
                     question.id.to_vec(),
                     Vec::new(),
-                    reply(question, 0, &[address("other.example", "127.0.0.66"), address("forged.example", "127.0.0.1")]),
+                    reply(
+                        question,
+                        0,
+                        &[address("other.example", "127.0.0.66"), address("forged.example", "127.0.0.1")],
+                    ),
                 ]
             }
             "bomb.example" => {
@@ -370,7 +372,13 @@ fn short_names_are_searched_for() {
         let known = ["short.two.example", "a.b.c", "x.y.two.example"];
         let found = known.contains(&question.name.as_str());
         let records = if found && question.kind == A { vec![address(&question.name, "127.0.0.1")] } else { Vec::new() };
-        let code = if found { 0 } else if question.name.ends_with("one.example") { 2 } else { 3 };
+        let code = if found {
+            0
+        } else if question.name.ends_with("one.example") {
+            2
+        } else {
+            3
+        };
         vec![reply(question, code, &records)]
     }
     Place::test("", "nameserver 127.0.0.1\nsearch one.example two.example\n", |place| {

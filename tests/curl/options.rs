@@ -67,7 +67,8 @@ fn nothing_is_both_taken_and_refused() {
         for (long, letter) in row.options {
             assert!(seen.insert(*long), "{long} is there twice");
             assert!(!is_taken(long), "{long} is taken");
-            let own = OPTIONS.iter().filter(|option| option.of(Sub::Http)).filter_map(|option| option.short_of(Sub::Http));
+            let own =
+                OPTIONS.iter().filter(|option| option.of(Sub::Http)).filter_map(|option| option.short_of(Sub::Http));
             assert!(letter.is_none_or(|letter| own.into_iter().all(|taken| taken != letter)), "{letter:?} is taken");
         }
     }
