@@ -222,9 +222,8 @@ fn unix(path: &PathBuf, waiter: &Waiter<'_>) -> Result<OwnedFd, Failure> {
 
 /// Asks a proxy for a way through.
 fn tunnel(connection: &mut Connection, to: &Origin, proxy: &Proxy, waiter: &Waiter<'_>) -> Result<(), Failure> {
-    let lost = |error: &dyn std::fmt::Display| {
-        Failure::new(Fault::Receive, format!("the proxy {}:{}: {error}", proxy.host, proxy.port))
-    };
+    let told = |error: &dyn std::fmt::Display| format!("the proxy {}:{}: {error}", proxy.host, proxy.port);
+    let lost = |error: &dyn std::fmt::Display| Failure::new(Fault::Receive, told(error));
     let authorization = proxy.authorization.as_ref().map(|value| format!("Proxy-Authorization: {value}\r\n"));
     let target = format!("{}:{}", to.host, to.port);
     let agent = super::USER_AGENT;
@@ -239,7 +238,14 @@ fn tunnel(connection: &mut Connection, to: &Origin, proxy: &Proxy, waiter: &Wait
             return match head.status {
                 100..200 => continue,
                 200..300 => Ok(()),
-                status => Err(lost(&format!("it refuses the way to {target} with status {status}"))),
+                407 => {
+                    let remedy = "it wants to know who asks (status 407): give it http://USER:PASSWORD@HOST:PORT";
+                    Err(Failure::new(Fault::ProxyRefused, told(&remedy)))
+                }
+                status => {
+                    let fault = if status == 429 || status >= 500 { Fault::Receive } else { Fault::ProxyRefused };
+                    Err(Failure::new(fault, told(&format!("it refuses the way to {target} with status {status}"))))
+                }
             };
         }
         if !rest.is_empty() {

@@ -45,6 +45,8 @@ pub enum Fault {
     Send,
     /// The answer could not be received.
     Receive,
+    /// A proxy refuses the way to the host, and will again.
+    ProxyRefused,
     /// The client certificate cannot be used.
     ClientCertificate,
     /// The body's coding is broken.
@@ -75,7 +77,7 @@ impl Fault {
             Self::Redirects => 47,
             Self::Empty => 52,
             Self::Send => 55,
-            Self::Receive => 56,
+            Self::Receive | Self::ProxyRefused => 56,
             Self::ClientCertificate => 58,
             Self::Certificate => 60,
             Self::Encoding => 61,
@@ -96,6 +98,7 @@ impl Fault {
                 | Self::Redirects
                 | Self::ClientCertificate
                 | Self::TlsRefused
+                | Self::ProxyRefused
                 | Self::Certificate
                 | Self::NoStore
         )

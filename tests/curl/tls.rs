@@ -4,6 +4,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -72,22 +73,38 @@ pub fn lab_with_authority() -> Option<Lab> {
 }
 
 /// A real server that answers each request with a page, on a port that it chose.
-struct TlsServer {
-    port: u16,
+pub struct TlsServer {
+    /// Where it listens.
+    pub port: u16,
+    log: std::path::PathBuf,
     _running: Running,
 }
 
 impl TlsServer {
-    fn start(lab: &Lab, certificate: &str, options: &str) -> Self {
+    /// Starts one with this certificate and options of `openssl s_server`.
+    pub fn start(lab: &Lab, certificate: &str, options: &str) -> Self {
+        Self::with(lab, certificate, &format!("-www {options}"), Stdio::null())
+    }
+
+    /// Starts one that answers nothing but writes what it reads.
+    pub fn silent(lab: &Lab, certificate: &str) -> Self {
+        // At the end of its input it would end.
+        let (read, write) = std::io::pipe().unwrap();
+        std::mem::forget(write);
+        Self::with(lab, certificate, "-no_ticket", read.into())
+    }
+
+    fn with(lab: &Lab, certificate: &str, options: &str, stdin: Stdio) -> Self {
         // With -accept 0 it says which port it got.
         let log = lab.path(&format!("s_server-{certificate}-{}", options.len()));
         let run = lab
             .program("openssl")
-            .words("s_server -accept 127.0.0.1:0 -www -cert")
+            .words("s_server -accept 127.0.0.1:0 -cert")
             .arg(format!("{certificate}.crt"))
             .arg("-key")
             .arg(format!("{certificate}.key"))
             .words(options)
+            .stdin(stdin)
             .stdout(std::fs::File::create(&log).unwrap())
             .start();
         let mut port = 0;
@@ -97,10 +114,16 @@ impl TlsServer {
             port = found.unwrap_or(0);
             port != 0
         });
-        Self { port, _running: run }
+        Self { port, log, _running: run }
     }
 
-    fn url(&self) -> String {
+    /// What it has written.
+    pub fn log(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(&self.log).unwrap_or_default()).into_owned()
+    }
+
+    /// Its URL.
+    pub fn url(&self) -> String {
         format!("https://localhost:{}/", self.port)
     }
 }
