@@ -268,10 +268,12 @@ fn a_redirect_past_the_proxy_takes_nothing_of_it_along() {
 fn names_of_proxies_that_are_none() {
     let lab = Lab::new();
     let server = Server::start();
-    let run = lab.run("-n 1 http -x http://us3r:s3cr3t@no..such:3128").arg(format!("http://{}/", server.address)).finish();
+    let run =
+        lab.run("-n 1 http -x http://us3r:s3cr3t@no..such:3128").arg(format!("http://{}/", server.address)).finish();
     run.exited(5);
     is_silent(&run);
-    let run = lab.run("-n 1 http -x http://us3r:s3cr3t@127.0.0.1:1").arg(format!("http://{}/", server.address)).finish();
+    let run =
+        lab.run("-n 1 http -x http://us3r:s3cr3t@127.0.0.1:1").arg(format!("http://{}/", server.address)).finish();
     run.exited(7).says(&["127.0.0.1:1: connection refused"]);
     is_silent(&run);
     assert!(server.take().is_empty());
@@ -317,7 +319,8 @@ fn a_real_proxy_serves_it() {
     let plain = Server::start();
     let secure = TlsServer::start(&lab, "good", "");
     let proxied = format!("http://us3r:s3cr3t@127.0.0.1:{port}");
-    let run = lab.run("-vv http -d x -L -x").args([&proxied, &format!("http://{}/redirect/302/x", plain.address)]).finish();
+    let run =
+        lab.run("-vv http -d x -L -x").args([&proxied, &format!("http://{}/redirect/302/x", plain.address)]).finish();
     run.exited(0);
     is_silent(&run);
     assert_eq!(run.text(), HELLO);
@@ -332,7 +335,11 @@ fn a_real_proxy_serves_it() {
         let secure = lab.run("http --cacert ca.pem -x").args([&proxy, &secure.url()]).finish();
         assert!([22, 56].contains(&secure.status.code().unwrap()), "{}", secure.stderr);
         secure.stopped(1, "permanent");
-        lab.run("http -x").args([&proxy, &format!("http://{}/", plain.address)]).finish().exited(22).stopped(1, "permanent");
+        lab.run("http -x")
+            .args([&proxy, &format!("http://{}/", plain.address)])
+            .finish()
+            .exited(22)
+            .stopped(1, "permanent");
     }
     let run = lab.run("-n 2 --base-delay 0 http -k -x").args([&proxied, "https://127.0.0.1:1/"]).finish();
     run.exited(56).says(&["status 5"]);
