@@ -52,12 +52,10 @@ impl ExitStatus {
             _ if class == Class::Success => Self::Code(0),
             // A rule made a failure of it.
             Outcome::Exited(0) => Self::Code(1),
-            Outcome::Exited(code) => Self::Code(*code),
-            Outcome::Signaled(signal) => Self::Signal(*signal),
+            Outcome::Exited(code) | Outcome::TransportFailed { code, .. } => Self::Code(*code),
+            Outcome::Signaled(signal) | Outcome::Interrupted(signal) => Self::Signal(*signal),
             Outcome::TimedOut(_) => Self::Code(timed_out),
             Outcome::Responded(_) => Self::Code(HTTP_FAILURE),
-            Outcome::TransportFailed { code, .. } => Self::Code(*code),
-            Outcome::Interrupted(signal) => Self::Signal(*signal),
             Outcome::NotStarted { failure: StartFailure::NotFound, .. } => Self::Code(NOT_FOUND),
             Outcome::NotStarted { .. } => Self::Code(CANNOT_RUN),
         }

@@ -36,13 +36,15 @@ pub struct Connection {
     /// How much of it was taken already.
     start: usize,
     ended: bool,
+    /// Whether sending failed, after which an end may be none.
+    broken: bool,
     buffer: Vec<u8>,
 }
 
 impl Connection {
     /// A connection over a socket that does not wait.
     pub fn new(socket: OwnedFd) -> Self {
-        Self { socket, tls: None, inbound: Vec::new(), start: 0, ended: false, buffer: vec![0; CHUNK] }
+        Self { socket, tls: None, inbound: Vec::new(), start: 0, ended: false, broken: false, buffer: vec![0; CHUNK] }
     }
 
     /// Speaks TLS from now on; returns once the handshake is over.
@@ -105,6 +107,7 @@ impl Connection {
             return Ok(Got::End);
         }
         let got = match recv(&self.socket, &mut self.buffer[..], RecvFlags::DONTWAIT) {
+            Ok((0, _)) if self.broken => return Err(io::ErrorKind::ConnectionReset.into()),
             Ok((0, _)) => {
                 self.ended = true;
                 0
@@ -145,14 +148,16 @@ impl Connection {
 
     /// Sends some of these bytes and says how many.
     pub fn put(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.tls {
+        let put = match &mut self.tls {
             None => write_to(&self.socket, bytes),
             Some(tls) => {
-                let count = tls.writer().write(bytes)?;
-                self.flush()?;
-                Ok(count)
+                let count = tls.writer().write(bytes);
+                count.and_then(|count| self.flush().map(|_| count))
             }
-        }
+        };
+        // The news of a reset comes once only.
+        self.broken |= put.is_err();
+        put
     }
 
     /// Sends what TLS still holds, as far as there is room; true where nothing is left.

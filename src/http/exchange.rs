@@ -59,7 +59,9 @@ pub fn exchange(
                 offset += count as u64;
                 start = 0;
             }
-            match connection.put(&out[start..]) {
+            // Even an empty attempt to send would take the news of a reset from the reader.
+            let sending = if start < out.len() { connection.put(&out[start..]) } else { Ok(0) };
+            match sending {
                 Ok(count) => {
                     start += count;
                     sent(count as u64);
@@ -71,15 +73,16 @@ pub fn exchange(
         let writing = broken.is_none() && (start < out.len() || offset < length);
         match connection.fill() {
             Ok(Got::Some) => continue,
-            Ok(Got::Nothing) if broken.is_some() && connection.received().is_empty() => {}
             Ok(Got::Nothing) => {}
             Ok(Got::End) => return Err(ended(connection, broken.as_ref())),
             Err(error) => {
                 if let Some(refused) = tls::refusal(&error) {
                     return Err(refused);
                 }
-                let error = broken.unwrap_or(error);
-                return Err(Failure::new(Fault::Receive, format!("the connection broke: {}", cause(&error))));
+                return Err(match broken {
+                    Some(_) => ended(connection, broken.as_ref()),
+                    None => Failure::new(Fault::Receive, format!("the connection broke: {}", cause(&error))),
+                });
             }
         }
         let mut fds = vec![connection.interest(writing)];

@@ -121,10 +121,18 @@ pub enum Failure {
     Interrupted(Signal),
 }
 
+/// The most bytes of what is said of a failure.
+const MAX_TEXT: usize = 1024;
+
 impl Failure {
-    /// A failure of the transport.
+    /// A failure of the transport. Words of a server's may be in the text: they are cut.
     pub fn new(fault: Fault, text: impl Into<String>) -> Self {
-        Self::Fault { fault, text: text.into() }
+        let mut text = text.into();
+        if text.len() > MAX_TEXT {
+            text.truncate((0..=MAX_TEXT).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0));
+            text.push('…');
+        }
+        Self::Fault { fault, text }
     }
 }
 

@@ -15,6 +15,7 @@
 mod body;
 mod connect;
 mod connection;
+mod decoder;
 mod dns;
 mod exchange;
 mod failure;
@@ -31,15 +32,14 @@ mod write_out;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use flate2::write::{GzDecoder, ZlibDecoder};
-
 use body::Body;
 use connect::{Connector, Origin, Proxy};
 use connection::Connection;
+use decoder::Decoder;
 use exchange::{Answered, exchange, receive};
 pub use failure::{Failure, Fault};
 use framing::Head;
-use output::Output;
+use output::{Output, SideFile};
 use redirect::{Step, is_harmless};
 pub use request::{Refusal, RequestPlan, plan_request, without_password};
 use waiter::{Ends, Waiter};
@@ -98,6 +98,8 @@ pub struct Requester<'a> {
     connector: Connector<'a>,
     body: &'a Body,
     output: Output<'a>,
+    /// Where the heads go (`-D`).
+    dump: Option<SideFile>,
     /// A connection that may be used again, and where it leads.
     kept: Option<(Origin, Option<Proxy>, Connection)>,
     /// Whether something of the attempt's request may have reached a server.
@@ -119,6 +121,7 @@ impl<'a> Requester<'a> {
             connector: Connector::new(&plan.connect),
             body,
             output: Output::new(&plan.output)?,
+            dump: plan.dump_heads.as_deref().map(SideFile::new).transpose()?,
             kept: None,
             reached: false,
             failed_body: Spool::new(plan.output.spool_folder.clone()),
@@ -347,60 +350,6 @@ fn origin(step: &Step) -> Result<Origin, Failure> {
     Ok(Origin { secure: step.url.scheme() == "https", host, port })
 }
 
-/// What takes the coding off a body.
-enum Decoder {
-    Plain,
-    Gzip(GzDecoder<Vec<u8>>),
-    Deflate(ZlibDecoder<Vec<u8>>),
-}
-
-impl Decoder {
-    fn of(head: &Head, asked: bool) -> Result<Self, Failure> {
-        let coding = head.value("content-encoding").unwrap_or_default().trim().to_ascii_lowercase();
-        match coding.as_str() {
-            _ if !asked => Ok(Self::Plain),
-            "" | "identity" => Ok(Self::Plain),
-            "gzip" | "x-gzip" => Ok(Self::Gzip(GzDecoder::new(Vec::new()))),
-            "deflate" => Ok(Self::Deflate(ZlibDecoder::new(Vec::new()))),
-            other => Err(Failure::new(Fault::Encoding, format!("the body's coding '{other}' was not asked for"))),
-        }
-    }
-
-    fn is_coded(&self) -> bool {
-        !matches!(self, Self::Plain)
-    }
-
-    fn take(&mut self, bytes: &[u8], mut plain: impl FnMut(&[u8]) -> Result<(), Failure>) -> Result<(), Failure> {
-        use std::io::Write as _;
-        // Small steps: a bomb unfolds a thousandfold.
-        for step in bytes.chunks(4096) {
-            let written = match self {
-                Self::Plain => {
-                    plain(step)?;
-                    continue;
-                }
-                Self::Gzip(decoder) => decoder.write_all(step).map(|()| std::mem::take(decoder.get_mut())),
-                Self::Deflate(decoder) => decoder.write_all(step).map(|()| std::mem::take(decoder.get_mut())),
-            };
-            plain(&written.map_err(|error| broken(&error))?)?;
-        }
-        Ok(())
-    }
-
-    fn finish(&mut self, mut plain: impl FnMut(&[u8]) -> Result<(), Failure>) -> Result<(), Failure> {
-        let rest = match self {
-            Self::Plain => return Ok(()),
-            Self::Gzip(decoder) => decoder.try_finish().map(|()| std::mem::take(decoder.get_mut())),
-            Self::Deflate(decoder) => decoder.try_finish().map(|()| std::mem::take(decoder.get_mut())),
-        };
-        plain(&rest.map_err(|error| broken(&error))?)
-    }
-}
-
-fn broken(error: &std::io::Error) -> Failure {
-    Failure::new(Fault::Encoding, format!("the body's coding is broken: {}", cause(error)))
-}
-
 impl AttemptRunner for Requester<'_> {
     const TIMED_OUT: u8 = REQUEST_TIMED_OUT;
     const LOST: u8 = WRITE_FAILED;
@@ -472,7 +421,7 @@ impl AttemptRunner for Requester<'_> {
             Failure::Interrupted(signal) => Conclusion::Interrupted(signal),
             Failure::TimedOut(_) => Conclusion::TimedOut,
             Failure::Fault { fault: Fault::ReaderGone, .. } => Conclusion::ReaderGone,
-            other => Conclusion::Lost(other.to_string()),
+            other @ Failure::Fault { .. } => Conclusion::Lost(other.to_string()),
         })
     }
 
@@ -488,8 +437,8 @@ impl Requester<'_> {
     /// Writes what the run came to: the body, the heads, and what `-w` asks for.
     fn write_result(&mut self, success: bool, waiter: &Waiter<'_>) -> Result<(), Failure> {
         let heads = std::mem::take(&mut self.last.heads);
-        if let Some(path) = &self.plan.dump_heads {
-            self.write_heads(path, &heads, waiter)?;
+        if let Some(file) = &self.dump {
+            file.write(&heads, waiter)?;
         }
         let include = self.plan.output.include;
         if success {
@@ -512,15 +461,6 @@ impl Requester<'_> {
             let _ = std::io::Write::write_all(&mut std::io::stderr(), text.stderr.as_bytes());
         }
         Ok(())
-    }
-
-    fn write_heads(&self, path: &std::path::Path, heads: &[u8], waiter: &Waiter<'_>) -> Result<(), Failure> {
-        if path.as_os_str() == "-" {
-            return output::write_stdout(heads, waiter);
-        }
-        std::fs::write(path, heads).map_err(|error| {
-            Failure::new(Fault::Write, format!("-D {} cannot be written: {}", path.display(), cause(&error)))
-        })
     }
 
     fn figures(&self, success: bool) -> write_out::Figures<'_> {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
-use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags, linkat};
+use rustix::fs::{Access, AtFlags, CWD, FallocateFlags, Mode, OFlags, linkat};
 use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
 
@@ -79,6 +79,8 @@ pub struct Output<'a> {
     seen: Vec<u8>,
     /// The special file, once it is open.
     special: Option<OwnedFd>,
+    /// Whether the server says that what the user has is still good (304).
+    unchanged: bool,
 }
 
 /// Where a body goes in the end.
@@ -138,7 +140,7 @@ impl<'a> Output<'a> {
                 Ok(beside) => Store::Beside(beside),
                 // Where a neighbour cannot be made it is copied into place in the end.
                 Err(_) if path.exists() => spool(),
-                Err(error) => return Err(format!("{} cannot be made: {}", path.display(), cause(&error))),
+                Err(error) => return Err(format!("{} cannot be written: {}", path.display(), cause(&error))),
             },
             _ => spool(),
         };
@@ -164,6 +166,7 @@ impl<'a> Output<'a> {
             sum: plan.checksum.map(|_| Sha256::new()),
             seen: Vec::new(),
             special: None,
+            unchanged: false,
         })
     }
 
@@ -196,6 +199,7 @@ impl<'a> Output<'a> {
     /// where the user asked for a part.
     pub fn begin(&mut self, head: &Head, heads: &[u8], ranged: bool) -> Result<(), Failure> {
         let part = head.value("content-range").and_then(content_range);
+        self.unchanged = head.status == 304;
         if head.status == 206 && self.have > 0 {
             let same = |part: &Part| {
                 let total = self.total.is_none() || part.total.is_none() || self.total == part.total;
@@ -212,7 +216,7 @@ impl<'a> Output<'a> {
                 "the server has another version of the body now, or sends another part of it than was asked for",
             ));
         }
-        if head.status != 206 && self.first > 0 {
+        if !matches!(head.status, 206 | 304) && self.first > 0 {
             let text = "the server does not continue (-C): it sends the whole; leave -C out to take that";
             return Err(Failure::new(Fault::NoRange, text));
         }
@@ -415,6 +419,7 @@ impl<'a> Output<'a> {
     pub fn finish(&mut self, waiter: &Waiter<'_>) -> Result<(), Failure> {
         let heads = std::mem::take(&mut self.heads);
         match (&self.place, &mut self.store) {
+            (Place::File(_) | Place::After(_), _) if self.unchanged => Ok(()),
             (Place::Stdout | Place::Special(_), _) => {
                 self.heads = heads;
                 self.release(waiter)
@@ -454,18 +459,32 @@ impl<'a> Output<'a> {
     }
 }
 
-/// What kind of place the file is.
+/// What kind of place the file is. Fails where it can never be written.
 fn place(plan: &OutputPlan) -> Result<Place, String> {
     let Some(path) = &plan.file else { return Ok(Place::Stdout) };
-    let Ok(metadata) = fs::metadata(path) else {
-        return Ok(if plan.resume.is_some() { Place::After(path.clone()) } else { Place::File(path.clone()) });
+    Ok(match place_of(path)? {
+        Place::File(path) if plan.resume.is_some() => Place::After(path),
+        place => place,
+    })
+}
+
+fn place_of(path: &Path) -> Result<Place, String> {
+    let unwritable = |error: io::Error| format!("{} cannot be written: {}", path.display(), cause(&error));
+    let metadata = match fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let folder = folder_of(&through_links(path));
+            let allowed = rustix::fs::access(&folder, Access::WRITE_OK | Access::EXEC_OK);
+            allowed.map_err(|error| unwritable(error.into()))?;
+            return Ok(Place::File(path.to_owned()));
+        }
+        Err(error) => return Err(unwritable(error)),
     };
     if metadata.is_dir() {
         return Err(format!("{} is a folder", path.display()));
     }
-    let is = |stream| {
-        rustix::fs::fstat(stream).is_ok_and(|stat| (stat.st_dev, stat.st_ino) == (metadata.dev(), metadata.ino()))
-    };
+    let own = (metadata.dev(), metadata.ino());
+    let is = |stream| rustix::fs::fstat(stream).is_ok_and(|stat| (stat.st_dev, stat.st_ino) == own);
     if is(rustix::stdio::stdout()) {
         return Ok(Place::Stdout);
     }
@@ -473,16 +492,28 @@ fn place(plan: &OutputPlan) -> Result<Place, String> {
     if kind.is_socket() {
         return Err(format!("{} is a socket, which cannot be written like a file", path.display()));
     }
-    if let Err(error) = rustix::fs::access(path, rustix::fs::Access::WRITE_OK) {
-        return Err(format!("{} cannot be written: {}", path.display(), cause(&error.into())));
+    rustix::fs::access(path, Access::WRITE_OK).map_err(|error| unwritable(error.into()))?;
+    let as_it_is = !kind.is_file() || is(rustix::stdio::stderr());
+    Ok(if as_it_is { Place::Special(path.to_owned()) } else { Place::File(path.to_owned()) })
+}
+
+/// A file beside the body that something is written to at the end (`-D`).
+pub struct SideFile(Place);
+
+impl SideFile {
+    /// Fails where it can never be written.
+    pub fn new(path: &Path) -> Result<Self, String> {
+        Ok(Self(if path.as_os_str() == "-" { Place::Stdout } else { place_of(path)? }))
     }
-    Ok(if !kind.is_file() || is(rustix::stdio::stderr()) {
-        Place::Special(path.clone())
-    } else if plan.resume.is_some() {
-        Place::After(path.clone())
-    } else {
-        Place::File(path.clone())
-    })
+
+    /// Writes all of it.
+    pub fn write(&self, bytes: &[u8], waiter: &Waiter<'_>) -> Result<(), Failure> {
+        match &self.0 {
+            Place::Stdout => write_stdout(bytes, waiter),
+            Place::Special(path) => write_special(&open_special(path, waiter)?, path, bytes, waiter),
+            Place::File(path) | Place::After(path) => fs::write(path, bytes).map_err(|error| unwritable(path, &error)),
+        }
+    }
 }
 
 /// How often a named pipe is looked at for a reader.
@@ -535,10 +566,11 @@ fn copy_into(path: &Path, heads: &[u8], body: &Spool) -> Result<(), Failure> {
         let mut file = File::options().write(true).create(true).truncate(false).open(path)?;
         let (before, after) = (file.metadata()?.len(), heads.len() as u64 + body.length());
         if after > before {
-            match rustix::fs::fallocate(&file, FallocateFlags::KEEP_SIZE, before, after - before) {
-                Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) => return Err(error.into()),
-                // A file system that cannot tell.
-                _ => {}
+            // A file system that cannot tell takes its chance.
+            if let Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) =
+                rustix::fs::fallocate(&file, FallocateFlags::KEEP_SIZE, before, after - before)
+            {
+                return Err(error.into());
             }
         }
         file.write_all(heads)?;
@@ -639,7 +671,8 @@ impl Version {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or_default();
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 /// The most links from one name to another.
@@ -657,11 +690,15 @@ fn through_links(path: &Path) -> PathBuf {
     path
 }
 
+fn folder_of(path: &Path) -> PathBuf {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
+}
+
 /// A file in the folder of this path, without a name where the system can.
 fn beside(path: &Path) -> io::Result<Beside> {
     // Through a link the file that it means is replaced, not the link.
     let path = through_links(path);
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = folder_of(&path);
     let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP | Mode::ROTH | Mode::WOTH;
     // Such a file gets its name by way of /proc.
     if Path::new("/proc/self/fd").exists()
