@@ -63,13 +63,12 @@ impl Decoder {
                 Coding::Deflate => Self::Deflate(DeflateDecoder::new(Vec::new())),
             };
         }
+        if matches!(self, Self::Plain) {
+            return plain(bytes);
+        }
         for step in bytes.chunks(STEP) {
             let decoded = match self {
-                Self::Plain => {
-                    plain(step)?;
-                    continue;
-                }
-                Self::Unseen(_) => Ok(Vec::new()),
+                Self::Plain | Self::Unseen(_) => Ok(Vec::new()),
                 Self::Gzip(decoder) => decoder.write_all(step).map(|()| take(decoder.get_mut())),
                 Self::Zlib(decoder) => decoder.write_all(step).map(|()| take(decoder.get_mut())),
                 Self::Deflate(decoder) => decoder.write_all(step).map(|()| take(decoder.get_mut())),

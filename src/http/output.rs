@@ -79,6 +79,8 @@ pub struct Output<'a> {
     seen: Vec<u8>,
     /// The special file, once it is open.
     special: Option<OwnedFd>,
+    /// Standard output, once something was written there.
+    stdout: Option<Target>,
     /// Whether the server says that what the user has is still good (304).
     unchanged: bool,
 }
@@ -166,6 +168,7 @@ impl<'a> Output<'a> {
             sum: plan.checksum.map(|_| Sha256::new()),
             seen: Vec::new(),
             special: None,
+            stdout: None,
             unchanged: false,
         })
     }
@@ -411,7 +414,10 @@ impl<'a> Output<'a> {
                 let Some(file) = &self.special else { return Ok(()) };
                 write_special(file, path, bytes, waiter)
             }
-            _ => write_stdout(bytes, waiter),
+            _ => {
+                let target = self.stdout.get_or_insert_with(|| Target::new(rustix::stdio::stdout()));
+                write_to(target, bytes, waiter)
+            }
         }
     }
 
@@ -599,7 +605,10 @@ pub fn write_stdout(bytes: &[u8], waiter: &Waiter<'_>) -> Result<(), Failure> {
     if bytes.is_empty() {
         return Ok(());
     }
-    let target = Target::new(rustix::stdio::stdout());
+    write_to(&Target::new(rustix::stdio::stdout()), bytes, waiter)
+}
+
+fn write_to(target: &Target, bytes: &[u8], waiter: &Waiter<'_>) -> Result<(), Failure> {
     let mut rest = bytes;
     while !rest.is_empty() {
         match target.write(rest) {
