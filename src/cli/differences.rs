@@ -87,4 +87,14 @@ pub const DIFFERENCES: &[Difference] = &[
         "Content-Length and Transfer-Encoding given by -H are refused where they are not those of the body",
         "the server would wait for more, or take the rest for another request",
     ),
+    difference(
+        "upper-case-variable",
+        "HTTP_PROXY in upper case is heard too, but not where REQUEST_METHOD is set",
+        "only in a CGI program is it a header of a client's",
+    ),
+    difference(
+        "nobody-is-asked",
+        "-u NAME without a colon is refused",
+        "nobody is there to type a password in a retry",
+    ),
 ];

@@ -186,7 +186,7 @@ impl Reader<'_> {
                 }
                 1..=MAX_LABEL => {
                     let label = self.bytes.get(at..=at + length)?;
-                    name.extend(label.iter().map(|byte| byte.to_ascii_lowercase()));
+                    name.extend(label.iter().map(u8::to_ascii_lowercase));
                     at += length + 1;
                 }
                 0xc0.. => {
@@ -210,8 +210,11 @@ impl Reader<'_> {
 mod tests {
     use super::*;
 
-    /// An answer with these records: name, kind, data.
-    fn message(query: &Query, flags: u16, records: &[(&[u8], u16, &[u8])]) -> Vec<u8> {
+    /// A record: name, kind, data.
+    type Record<'a> = (&'a [u8], u16, &'a [u8]);
+
+    /// An answer with these records.
+    fn message(query: &Query, flags: u16, records: &[Record<'_>]) -> Vec<u8> {
         let mut bytes = query.bytes();
         bytes[2..4].copy_from_slice(&flags.to_be_bytes());
         bytes[6..8].copy_from_slice(&u16::try_from(records.len()).unwrap().to_be_bytes());
@@ -235,7 +238,7 @@ mod tests {
         let address = |last| IpAddr::from([10, 0, 0, last]);
         let other = b"\x01x\x01y\x00";
         let third = b"\x01z\x00";
-        let cases: [(&[(&[u8], u16, &[u8])], &[u8]); 6] = [
+        let cases: [(&[Record<'_>], &[u8]); 6] = [
             (&[(ASKED, 1, &[10, 0, 0, 1]), (ASKED, 1, &[10, 0, 0, 2]), (ASKED, 1, &[10, 0, 0, 1])], &[1, 2]),
             (&[(ASKED, ALIAS, other), (other, ALIAS, third), (third, 1, &[10, 0, 0, 3])], &[3]),
             (&[(third, 1, &[10, 0, 0, 3]), (other, ALIAS, third), (ASKED, ALIAS, b"\x01X\x01Y\x00")], &[3]),
@@ -263,7 +266,7 @@ mod tests {
     #[test]
     fn answers_to_other_questions_do_not_count() {
         let query = Query::new(7, Kind::A, "www.example").unwrap();
-        let records: [(&[u8], u16, &[u8]); 1] = [(ASKED, 1, &[6, 6, 6, 6])];
+        let records: [Record<'_>; 1] = [(ASKED, 1, &[6, 6, 6, 6])];
         for (other, kind, id) in
             [("www.example", Kind::A, 8), ("www.examplf", Kind::A, 7), ("www.example", Kind::Aaaa, 7)]
         {
@@ -283,7 +286,7 @@ mod tests {
         let query = Query::new(7, Kind::A, "www.example").unwrap();
         let start = query.bytes().len();
         let itself = [0xc0, u8::try_from(start).unwrap()];
-        let records: [&[(&[u8], u16, &[u8])]; 5] = [
+        let records: [&[Record<'_>]; 5] = [
             &[(&itself, 1, &[1, 2, 3, 4])],
             &[(ASKED, 1, &[1, 2, 3])],
             &[(ASKED, ALIAS, &[0xff, 0xff])],

@@ -12,6 +12,8 @@
 //! the attempt and the run are awaited together: so one limit holds for the whole chain, a
 //! dripping server is no excuse, and Ctrl-C ends at once.
 
+mod address;
+mod asked;
 mod body;
 mod connect;
 mod connection;
@@ -19,9 +21,12 @@ mod decoder;
 mod dns;
 mod exchange;
 mod failure;
+mod fields;
+mod form;
 mod framing;
 mod names;
 mod output;
+mod proxy;
 mod redirect;
 mod request;
 mod tls;
@@ -32,6 +37,8 @@ mod write_out;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+pub use address::without_password;
+pub use asked::plan_request;
 use body::Body;
 use connect::{Connector, Origin, Proxy};
 use connection::Connection;
@@ -41,7 +48,7 @@ pub use failure::{Failure, Fault};
 use framing::Head;
 use output::{Output, SideFile};
 use redirect::{Step, is_harmless};
-pub use request::{Refusal, RequestPlan, plan_request, without_password};
+pub use request::{Refusal, RequestPlan};
 use waiter::{Ends, Waiter};
 
 use crate::clock::{Alarms, Clock, Event, SystemClock};

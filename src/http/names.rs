@@ -122,7 +122,7 @@ impl Servers {
                         match (name, value.parse::<u32>()) {
                             ("ndots", Ok(dots)) => servers.dots = usize::try_from(dots.min(15)).unwrap_or(1),
                             ("timeout", Ok(seconds)) => {
-                                servers.patience = Duration::from_secs(seconds.clamp(1, 30).into())
+                                servers.patience = Duration::from_secs(seconds.clamp(1, 30).into());
                             }
                             ("attempts", Ok(rounds)) => servers.rounds = rounds.clamp(1, 5),
                             _ => {}
@@ -168,22 +168,25 @@ fn server_address(text: &str) -> Option<SocketAddr> {
 fn by_servers(name: &str, family: Family, waiter: &Waiter<'_>) -> Result<Vec<IpAddr>, Failure> {
     let text = read("/etc/resolv.conf").unwrap_or_default();
     let servers = Servers::parse(&String::from_utf8_lossy(&text));
-    let mut why = "no such name".to_owned();
+    let mut failed = false;
     for candidate in servers.candidates(name) {
         match ask_all(&candidate, family, &servers, waiter)? {
             Reply::Addresses(found) => return Ok(found),
             Reply::None => {}
             // There may still be a longer name.
-            Reply::Failed => why = "the name servers failed".to_owned(),
+            Reply::Failed => failed = true,
             Reply::Silence => {
                 let asked: Vec<_> = servers.addresses.iter().map(|server| server.ip().to_string()).collect();
-                why = format!("no name server answers (asked: {})", asked.join(", "));
-                break;
+                return Err(unresolved(name, &format!("no name server answers (asked: {})", asked.join(", "))));
             }
-            Reply::NoName => return Err(Failure::new(Fault::Name, format!("cannot resolve {name}: it is no name"))),
+            Reply::NoName => return Err(unresolved(name, "it is no name")),
         }
     }
-    Err(Failure::new(Fault::Name, format!("cannot resolve {name}: {why}")))
+    Err(unresolved(name, if failed { "the name servers failed" } else { "no such name" }))
+}
+
+fn unresolved(name: &str, why: &str) -> Failure {
+    Failure::new(Fault::Name, format!("cannot resolve {name}: {why}"))
 }
 
 enum Reply {

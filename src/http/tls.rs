@@ -167,7 +167,8 @@ fn certificates(path: &Path, fault: Fault) -> Result<Vec<CertificateDer<'static>
 
 /// A session with this host.
 pub fn session(config: &Arc<ClientConfig>, host: &str) -> Result<ClientConnection, Failure> {
-    let bare = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+    // A dot at the end, which says that the name is whole, stands in no certificate.
+    let bare = host.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.').to_owned();
     let name = ServerName::try_from(bare)
         .map_err(|_| Failure::new(Fault::Url, format!("{host}: the name cannot stand in a certificate")))?;
     ClientConnection::new(Arc::clone(config), name).map_err(|error| Failure::new(Fault::Tls, error.to_string()))

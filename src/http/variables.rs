@@ -31,7 +31,7 @@ impl Variables {
         let imported = written.strip_prefix('%');
         let rest = imported.unwrap_or(written);
         let (name, source) = match rest.find(['=', '@']) {
-            Some(at) if rest.as_bytes()[at] == b'=' => (&rest[..at], Some(Source::Text(&rest[at + 1..]))),
+            Some(at) if rest[at..].starts_with('=') => (&rest[..at], Some(Source::Text(&rest[at + 1..]))),
             Some(at) => (&rest[..at], Some(Source::File(&rest[at + 1..]))),
             None => (rest, None),
         };
@@ -83,9 +83,9 @@ impl Variables {
                 "trim" => value.trim_ascii().to_vec(),
                 "json" => {
                     let quoted = serde_json::Value::from(String::from_utf8_lossy(&value)).to_string();
-                    quoted[1..quoted.len() - 1].as_bytes().to_vec()
+                    quoted.as_bytes()[1..quoted.len() - 1].to_vec()
                 }
-                "url" => super::request::percent_encoded(&value).into_bytes(),
+                "url" => super::address::percent_encoded(&value).into_bytes(),
                 "b64" => STANDARD.encode(&value).into_bytes(),
                 other => {
                     return Err(format!("'{other}' is no function of variables; valid are trim, json, url and b64"));

@@ -318,6 +318,6 @@ mod tests {
         assert_eq!(unknown_variable("%{http_code} %{nope}"), Some("nope".to_owned()));
         assert_eq!(unknown_variable("%{http_code}"), None);
         let known = |name: &&str| figures.value(name).is_some() || ["stdout", "stderr", "onerror"].contains(name);
-        assert!(VARIABLES.iter().all(|name| known(&name)));
+        assert!(VARIABLES.iter().all(known));
     }
 }

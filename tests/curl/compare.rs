@@ -134,7 +134,7 @@ fn run(lab: &Lab, server: &Server, folder: &str, program: &[&str], words: &[Stri
         }
     }
     Seen {
-        wire: server.take().into_iter().map(normalised).collect(),
+        wire: server.take().iter().map(normalised).collect(),
         stdout: normalise(&finished.text()),
         files,
         exit: finished.status.code(),
@@ -155,7 +155,7 @@ fn collect(root: &Path, folder: &Path, files: &mut BTreeMap<String, String>) {
 }
 
 /// The request with what may differ made equal: the program's name and the boundary.
-fn normalised(request: Request) -> Request {
+fn normalised(request: &Request) -> Request {
     let mut text = request.fields.join("\n");
     let mut body = String::from_utf8_lossy(&request.body).into_owned();
     if let Some(at) = text.find("boundary=") {

@@ -387,9 +387,9 @@ fn urls() {
 
 #[test]
 fn each_difference_is_seen_in_some_line() {
-    let lines = [include_str!("lines.rs"), include_str!("proxies.rs")].concat();
+    let lines = [include_str!("lines.rs"), include_str!("proxies.rs"), include_str!("options.rs")].concat();
     for difference in retryx::cli::differences::DIFFERENCES {
-        assert!(lines.contains(&format!("\"{}\")", difference.name)), "{} is seen nowhere", difference.name);
+        assert!(lines.contains(&format!("\"{}\"", difference.name)), "{} is seen nowhere", difference.name);
         assert!(!difference.what.is_empty() && !difference.reason.is_empty());
     }
 }

@@ -4,6 +4,7 @@
 mod compare;
 mod lines;
 mod names;
+mod namespace;
 mod nginx;
 mod options;
 mod proxies;

@@ -50,8 +50,8 @@ impl Nginx {
             return None;
         }
         let lab = lab_with_authority()?;
-        std::fs::create_dir(lab.path("www")).unwrap();
-        let big: Vec<u8> = (0..3_000_000u32).flat_map(|number| number.to_le_bytes()).collect();
+        std::fs::create_dir(lab.path("www")).expect("a folder");
+        let big: Vec<u8> = (0..3_000_000u32).flat_map(u32::to_le_bytes).collect();
         lab.write("www/big.bin", big);
         lab.write("www/text.txt", "the same line\n".repeat(10_000));
         let (port, running) = on_free_port(&lab, |lab, port| {

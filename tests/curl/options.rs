@@ -110,7 +110,9 @@ fn words_that_cannot_be_meant_are_told_from_urls() {
     http(&["--max-redirs", "x", &url]).exited(125).says(&["--max-redirs", "'x'", "-1"]);
     http(&["--checksum", "md5:x", &url]).exited(125).says(&["--checksum", "sha256:"]);
     http(&["-o", "a", "-O", &url]).exited(125);
-    http(&["-b", "jar.txt", &url]).exited(125).says(&["jar.txt", "file of cookies"]);
+    http(&["-b", "jar.txt", &url]).exited(125).says(&["file of cookies"]);
+    // curl would ask ("nobody-is-asked").
+    http(&["-u", "n0body", &url]).exited(125).says(&["--user", "NAME:"]);
     http(&["-K", "f", &url]).exited(125).says(&["-K (--config)"]);
     http(&["-n", "3", &url]).exited(125).says(&["-n (--netrc)", "--max-attempts"]);
     http(&["-sn", &url]).exited(125).says(&["-n (--netrc)"]);

@@ -32,7 +32,7 @@ impl Tunnels {
                     let request = read_request(&mut stream, &mut Vec::new())?;
                     let target = request.target().to_owned();
                     let count = {
-                        let mut log = log.lock().unwrap();
+                        let mut log = log.lock().expect("the record");
                         log.push(request);
                         log.len()
                     };
@@ -57,7 +57,7 @@ impl Tunnels {
     }
 
     fn take(&self) -> Vec<Request> {
-        std::mem::take(&mut self.seen.lock().unwrap())
+        std::mem::take(&mut self.seen.lock().expect("the record"))
     }
 }
 
@@ -148,8 +148,8 @@ fn refused_tunnels() {
 #[test]
 fn a_silent_proxy_is_bounded_by_the_limit_on_connecting() {
     let lab = Lab::new();
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let proxy = listener.local_addr().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let proxy = listener.local_addr().expect("an address");
     let run = lab.run("-n 2 --base-delay 0 http --connect-timeout 0.2 -k -x").arg(proxy.to_string());
     run.arg("https://proxied.example/").finish().exited(28).stopped(2, "attempts").says(&["--connect-timeout"]);
 }
@@ -184,7 +184,7 @@ fn the_variables_choose_the_proxy() {
         (&[("http_proxy", p)][..], "", &*here, "proxy"),
         (&[("http_proxy", bare.as_str())], "", &here, "proxy"),
         (&[("HTTP_PROXY", p)], "", &here, "proxy"),
-        // In a CGI program that is a client's header (httpoxy).
+        // Unlike curl ("upper-case-variable"). In a CGI program that is a client's header (httpoxy).
         (&[("HTTP_PROXY", p), ("REQUEST_METHOD", "GET")], "", &here, "server"),
         (&[("http_proxy", p), ("REQUEST_METHOD", "GET")], "", &here, "proxy"),
         (&[("http_proxy", p), ("HTTP_PROXY", dead)], "", &here, "proxy"),

@@ -187,7 +187,7 @@ pub struct Answer {
 pub const HELLO: &str = "hello\n";
 
 fn whole(status: &str, fields: &[&str], body: &[u8]) -> Answer {
-    let fields: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
+    let fields = fields.iter().fold(String::new(), |text, field| text + field + "\r\n");
     let head = format!("HTTP/1.1 {status}\r\n{fields}Content-Length: {}\r\n\r\n", body.len());
     Answer { bytes: [head.as_bytes(), body].concat(), closes: false, hangs: false }
 }

@@ -89,7 +89,7 @@ impl TlsServer {
     /// Starts one that answers nothing but writes what it reads.
     pub fn silent(lab: &Lab, certificate: &str) -> Self {
         // At the end of its input it would end.
-        let (read, write) = std::io::pipe().unwrap();
+        let (read, write) = std::io::pipe().expect("a pipe");
         std::mem::forget(write);
         Self::with(lab, certificate, "-no_ticket", read.into())
     }
@@ -105,7 +105,7 @@ impl TlsServer {
             .arg(format!("{certificate}.key"))
             .words(options)
             .stdin(stdin)
-            .stdout(std::fs::File::create(&log).unwrap())
+            .stdout(std::fs::File::create(&log).expect("a file"))
             .start();
         let mut port = 0;
         wait_until("the TLS server listens", || {
@@ -151,6 +151,7 @@ fn a_certificate_is_trusted_by_its_authority() {
     };
     page(&get(&lab, "--cacert ca.pem", &server.url()));
     page(&get(&lab, "--cacert ca.pem", &format!("https://127.0.0.1:{}/", server.port)));
+    page(&get(&lab, "--cacert ca.pem", &format!("https://localhost.:{}/", server.port)));
     page(&get(&lab, "-k", &server.url()));
     page(&lab.run("http -4").arg(server.url()).env("SSL_CERT_FILE", lab.path("ca.pem")).finish());
     std::fs::create_dir(lab.path("folder")).unwrap();
@@ -265,10 +266,13 @@ fn client_certificates() {
     assert!(!format!("{} {:?}", run.stderr, run.events).contains("s3cr3t"), "{}", run.stderr);
 }
 
+/// What is done to a connection.
+type Spoil = fn(TcpStream);
+
 /// Hands each connection on to a server, but the first ones to a function.
-fn in_front_of(port: u16, first: usize, spoil: fn(TcpStream)) -> (u16, Arc<AtomicUsize>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let own = listener.local_addr().unwrap().port();
+fn in_front_of(port: u16, first: usize, spoil: Spoil) -> (u16, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let own = listener.local_addr().expect("an address").port();
     let count = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&count);
     thread::spawn(move || {
@@ -278,7 +282,7 @@ fn in_front_of(port: u16, first: usize, spoil: fn(TcpStream)) -> (u16, Arc<Atomi
                 continue;
             }
             let Ok(target) = TcpStream::connect(("127.0.0.1", port)) else { continue };
-            let (mut from, mut to) = (stream.try_clone().unwrap(), target.try_clone().unwrap());
+            let (mut from, mut to) = (stream.try_clone().expect("a copy"), target.try_clone().expect("a copy"));
             thread::spawn(move || {
                 let _ = std::io::copy(&mut from, &mut to);
                 let _ = to.shutdown(std::net::Shutdown::Write);
@@ -297,7 +301,7 @@ fn in_front_of(port: u16, first: usize, spoil: fn(TcpStream)) -> (u16, Arc<Atomi
 fn a_handshake_that_is_cut_short_is_tried_again() {
     let lab = lab!();
     let server = TlsServer::start(&lab, "good", "");
-    let spoils: [(&str, fn(TcpStream)); 4] = [
+    let spoils: [(&str, Spoil); 4] = [
         ("closed at once", |stream| drop(stream)),
         ("closed after the hello", |mut stream| {
             let _ = stream.read(&mut [0; 4096]);
@@ -324,8 +328,8 @@ fn a_handshake_that_is_cut_short_is_tried_again() {
 #[test]
 fn plain_text_on_the_port_of_tls_is_told() {
     let lab = Lab::new();
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
     thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             let _ = stream.read(&mut [0; 4096]);
@@ -355,12 +359,12 @@ fn an_end_without_a_farewell_is_an_end_only_where_the_length_is_known() {
 
 /// Passes on all that a server sends but the farewell of TLS.
 fn cutting(port: u16) -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let own = listener.local_addr().unwrap().port();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let own = listener.local_addr().expect("an address").port();
     thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             let Ok(mut target) = TcpStream::connect(("127.0.0.1", port)) else { continue };
-            let (mut from, mut to) = (stream.try_clone().unwrap(), target.try_clone().unwrap());
+            let (mut from, mut to) = (stream.try_clone().expect("a copy"), target.try_clone().expect("a copy"));
             thread::spawn(move || std::io::copy(&mut from, &mut to));
             thread::spawn(move || {
                 let mut head = [0; 5];

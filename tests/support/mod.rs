@@ -17,7 +17,7 @@ pub use lab::Lab;
 pub use leash::Leash;
 pub use pty::{PROMPT, Terminal};
 pub use run::{Finished, Run, Running, await_end, bytes};
-pub use unix::{own_network_and_mounts, socket_pair};
+pub use unix::socket_pair;
 
 /// Leaves the test, loudly, where this machine lacks what it needs; on CI that is a
 /// failure.

@@ -101,10 +101,3 @@ pub fn reap(pid: i32) -> ExitStatus {
     assert_eq!(reaped, pid, "{}", io::Error::last_os_error());
     ExitStatus::from_raw(status)
 }
-
-/// Gives this thread, and what is started from it, a network and mounts of its own; false
-/// where that is not allowed.
-pub fn own_network_and_mounts() -> bool {
-    // SAFETY: a plain system call; what it changes is this thread's only.
-    unsafe { libc::unshare(libc::CLONE_NEWNET | libc::CLONE_NEWNS) == 0 }
-}
