@@ -16,7 +16,7 @@ use crate::config::{EventsTarget, Plan, Verbosity, gather};
 use crate::driver::Driver;
 use crate::exit::{ExitStatus, OWN_FAILURE};
 use crate::forecast;
-use crate::http::{Requester, plan_request, without_password};
+use crate::http::{Refusal, Requester, plan_request, without_password};
 use crate::policy::Session;
 use crate::process::{Inherited, Supervisor};
 use crate::report::json::Json;
@@ -27,7 +27,7 @@ use crate::signal::Signals;
 pub fn run(words: &[OsString]) -> ExitStatus {
     try_run(words).unwrap_or_else(|error| {
         say(&format!("{error:#}"));
-        ExitStatus::Code(OWN_FAILURE)
+        ExitStatus::Code(error.downcast_ref().map_or(OWN_FAILURE, Refusal::exit_code))
     })
 }
 
@@ -99,12 +99,7 @@ fn run_command(
     Ok(driver.run().exit_status)
 }
 
-fn run_request(
-    inherited: &Inherited,
-    given: &[Given],
-    words: &[OsString],
-    warnings: &[String],
-) -> Result<ExitStatus> {
+fn run_request(inherited: &Inherited, given: &[Given], words: &[OsString], warnings: &[String]) -> Result<ExitStatus> {
     let random = random_bytes()?;
     let run_id = format!("{:032x}", u128::from_le_bytes(std::array::from_fn(|i| random[i])));
     let mut plan = Plan::resolve(given, Vec::new(), run_id)?;

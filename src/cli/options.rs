@@ -81,6 +81,8 @@ pub enum Id {
     Location,
     LocationTrusted,
     MaxRedirs,
+    Globoff,
+    Variable,
     Idempotent,
     IdempotencyKey,
     Output,
@@ -174,13 +176,26 @@ impl Opt {
     fn is_about_commands(&self) -> bool {
         matches!(
             self.id,
-            Id::KillAfter | Id::KillSignal | Id::IdleTimeout | Id::Preset | Id::Watch | Id::RetryAfterMatch | Id::SoleRetrier
+            Id::KillAfter
+                | Id::KillSignal
+                | Id::IdleTimeout
+                | Id::Preset
+                | Id::Watch
+                | Id::RetryAfterMatch
+                | Id::SoleRetrier
         )
     }
 
     /// Its short name there: for a request, letters are curl's.
     pub fn short_of(&self, sub: Sub) -> Option<char> {
         self.short.filter(|_| sub != Sub::Http || self.id != Id::MaxAttempts)
+    }
+
+    /// Whether `--expand-` may stand in front of its name: it is a request's, and has a value.
+    pub fn expands(&self) -> bool {
+        self.value.is_some()
+            && matches!(self.heading, REQUEST | ANSWER | CONNECTION)
+            && !matches!(self.id, Id::Variable | Id::MaxTime)
     }
 
     /// Whether a `RETRYX_*` variable sets it.
@@ -202,7 +217,7 @@ const ANSWER: &str = "Answer";
 const CONNECTION: &str = "Connection";
 
 /// Every option, in the order of the help.
-pub static OPTIONS: [Opt; 106] = [
+pub static OPTIONS: [Opt; 108] = [
     Opt {
         id: Id::Mode,
         long: "mode",
@@ -987,6 +1002,26 @@ pub static OPTIONS: [Opt; 106] = [
         heading: REQUEST,
         help: "The most redirects; -1 for no limit [default: 50]",
         more: "",
+    },
+    Opt {
+        id: Id::Globoff,
+        long: "globoff",
+        short: Some('g'),
+        value: None,
+        choices: &[],
+        heading: REQUEST,
+        help: "Accepted: braces and brackets in the URL mean themselves anyway",
+        more: "",
+    },
+    Opt {
+        id: Id::Variable,
+        long: "variable",
+        short: None,
+        value: Some("NAME=CONTENT"),
+        choices: &[],
+        heading: REQUEST,
+        help: "Set a variable for {{NAME}} in options with expand- in front, such as --expand-header",
+        more: "%NAME takes one of the environment, NAME@FILE a file's content: a secret then stands in no process list, as in --variable %TOKEN --expand-header 'Authorization: Bearer {{TOKEN}}'. Functions: {{NAME:trim}}, json, url, b64",
     },
     Opt {
         id: Id::Idempotent,

@@ -63,7 +63,7 @@ impl Decoder {
                 Coding::Deflate => Self::Deflate(DeflateDecoder::new(Vec::new())),
             };
         }
-        if let Self::Plain = self {
+        if matches!(self, Self::Plain) {
             return plain(bytes);
         }
         for step in bytes.chunks(STEP) {

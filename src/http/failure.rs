@@ -35,6 +35,8 @@ pub enum Fault {
     ReaderGone,
     /// The TLS handshake failed.
     Tls,
+    /// The other side refuses the handshake, and will again.
+    TlsRefused,
     /// Too many redirects.
     Redirects,
     /// The connection was closed without an answer.
@@ -43,6 +45,8 @@ pub enum Fault {
     Send,
     /// The answer could not be received.
     Receive,
+    /// A proxy refuses the way to the host, and will again.
+    ProxyRefused,
     /// The client certificate cannot be used.
     ClientCertificate,
     /// The body's coding is broken.
@@ -69,11 +73,11 @@ impl Fault {
             Self::Write | Self::ReaderGone => 23,
             Self::Read => 26,
             Self::Range | Self::NoRange => 33,
-            Self::Tls => 35,
+            Self::Tls | Self::TlsRefused => 35,
             Self::Redirects => 47,
             Self::Empty => 52,
             Self::Send => 55,
-            Self::Receive => 56,
+            Self::Receive | Self::ProxyRefused => 56,
             Self::ClientCertificate => 58,
             Self::Certificate => 60,
             Self::Encoding => 61,
@@ -93,6 +97,8 @@ impl Fault {
                 | Self::Lost
                 | Self::Redirects
                 | Self::ClientCertificate
+                | Self::TlsRefused
+                | Self::ProxyRefused
                 | Self::Certificate
                 | Self::NoStore
         )

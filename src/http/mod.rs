@@ -12,23 +12,33 @@
 //! the attempt and the run are awaited together: so one limit holds for the whole chain, a
 //! dripping server is no excuse, and Ctrl-C ends at once.
 
+mod address;
+mod asked;
 mod body;
 mod connect;
 mod connection;
 mod decoder;
+mod dns;
 mod exchange;
 mod failure;
+mod fields;
+mod form;
 mod framing;
 mod names;
 mod output;
+mod proxy;
 mod redirect;
 mod request;
 mod tls;
+mod variables;
 mod waiter;
 mod write_out;
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
+pub use address::without_password;
+pub use asked::plan_request;
 use body::Body;
 use connect::{Connector, Origin, Proxy};
 use connection::Connection;
@@ -39,12 +49,12 @@ use framing::Head;
 use output::{Failures, Output, SideFile};
 use redirect::{Step, is_harmless};
 use request::Safety;
-pub use request::{RequestPlan, plan_request, without_password};
+pub use request::{Refusal, RequestPlan};
 use waiter::{Ends, Waiter};
 
 use crate::clock::{Alarms, Clock, Event, SystemClock};
 use crate::driver::{AttemptRunner, Attempted, Conclusion, Facts, Wake};
-use crate::exit::{REQUEST_TIMED_OUT, WRITE_FAILED};
+use crate::exit::{HTTP_FAILURE, REQUEST_TIMED_OUT, WRITE_FAILED};
 use crate::policy::response::Response;
 use crate::policy::{Obstacle, Outcome, Signal, StopReason, TimeLimit};
 use crate::process::{Spool, reader_is_gone, unix};
@@ -72,6 +82,7 @@ const RANGE_NOT_SATISFIABLE: u16 = 416;
 struct Last {
     /// The heads of its chain, as they came.
     heads: Vec<u8>,
+    size_of_heads: usize,
     /// The last head.
     head: Head,
     /// Where it came from.
@@ -81,6 +92,11 @@ struct Last {
     /// Bytes of the body that were received.
     size: u64,
     took: Duration,
+    times: write_out::Times,
+    /// Who answered.
+    peer: Option<SocketAddr>,
+    /// What kept it from an answer: curl's code, and in words.
+    failure: Option<(u8, String)>,
 }
 
 /// Makes attempts of one request.
@@ -145,7 +161,11 @@ impl<'a> Requester<'a> {
         loop {
             let (head, mut kept) = self.step(&step, waiter)?;
             self.keep_head(&head)?;
-            self.last.url = step.url.to_string();
+            let mut url = step.url.clone();
+            if step.redirects > 0 {
+                url.set_fragment(None);
+            }
+            self.last.url = url.to_string();
             self.last.method.clone_from(&step.method);
             self.last.redirects = step.redirects;
             let next = step.next(head.status, head.value("location"), &self.plan.redirects)?;
@@ -155,7 +175,10 @@ impl<'a> Requester<'a> {
             self.last.head = head;
             self.kept = kept.may_keep.then_some((kept.origin, kept.proxy, kept.connection));
             match next {
-                Some(next) => step = next,
+                Some(next) => {
+                    step = next;
+                    self.connector.times.redirected = waiter.now();
+                }
                 None => return Ok(response),
             }
         }
@@ -163,6 +186,7 @@ impl<'a> Requester<'a> {
 
     /// Keeps a head to be shown, where it will be.
     fn keep_head(&mut self, head: &Head) -> Result<(), Failure> {
+        self.last.size_of_heads = self.last.size_of_heads.saturating_add(head.raw.len());
         if self.plan.dump_heads.is_none() && !self.plan.output.include {
             return Ok(());
         }
@@ -182,7 +206,8 @@ impl<'a> Requester<'a> {
         let proxy = self.plan.proxy_for(&origin)?;
         let through = proxy.as_ref().filter(|_| !origin.secure && self.plan.connect.unix_socket.is_none());
         let fields = self.output.continuation(&step.method);
-        self.without_key |= self.plan.safety == Safety::ByKey && !step.with_credentials && step.method == self.plan.method;
+        self.without_key |=
+            self.plan.safety == Safety::ByKey && !step.with_credentials && step.method == self.plan.method;
         let nothing = Body::default();
         let body = if step.with_body { self.body } else { &nothing };
         let request = self.plan.head(step, body.length(), through, &fields, is_harmless);
@@ -204,6 +229,8 @@ impl<'a> Requester<'a> {
         let mut connection = self.connector.connect(&origin, proxy.as_ref(), waiter)?;
         self.reached = true;
         let answered = exchange(&mut connection, &request, body, waiter, |_| {})?;
+        self.last.peer = connection.peer();
+        self.last.times = write_out::Times { answered: waiter.now(), ..self.connector.times };
         Ok(Kept::after(answered, origin, proxy, connection))
     }
 
@@ -345,17 +372,23 @@ impl AttemptRunner for Requester<'_> {
         self.attempts = facts.attempt;
         self.reached = false;
         self.without_key = false;
-        self.last = Last::default();
+        self.last = Last { url: self.plan.url.to_string(), method: self.plan.method.clone(), ..Last::default() };
+        self.connector.times = write_out::Times::default();
         let cleared = self.failed_body.clear().map_err(|error| Failure::new(Fault::Write, cause(&error)));
         let result = cleared.and_then(|()| self.chain(&waiter));
         self.reader_gone = matches!(result, Err(Failure::Fault { fault: Fault::ReaderGone, .. }));
         self.last.took = self.clock.elapsed().running.saturating_sub(started);
         self.last.size = self.output.size();
+        self.last.times = self.last.times.since(started);
         let (outcome, response) = match result {
             Ok(response) => (Outcome::Responded(response.status), Some(response)),
-            Err(Failure::TimedOut(limit)) => (Outcome::TimedOut(limit), None),
+            Err(Failure::TimedOut(limit)) => {
+                self.last.failure = Some((REQUEST_TIMED_OUT, "a time limit passed".to_owned()));
+                (Outcome::TimedOut(limit), None)
+            }
             Err(Failure::Interrupted(signal)) => (Outcome::Interrupted(signal), None),
             Err(Failure::Fault { fault, text }) => {
+                self.last.failure = Some((fault.code(), text.clone()));
                 (Outcome::TransportFailed { code: fault.code(), may_pass: fault.may_pass(), error: text }, None)
             }
         };
@@ -439,14 +472,28 @@ impl Requester<'_> {
             output::write_stdout(&heads, waiter)?;
         }
         if let Some(format) = &self.plan.write_out {
-            let text = write_out::fill(format, &self.figures());
-            output::write_stdout(text.as_bytes(), waiter)?;
+            let text = write_out::fill(format, &self.figures(success));
+            output::write_stdout(text.stdout.as_bytes(), waiter)?;
+            // What cannot be said cannot be said to anybody.
+            let _ = std::io::Write::write_all(&mut std::io::stderr(), text.stderr.as_bytes());
         }
         Ok(())
     }
 
-    fn figures(&self) -> write_out::Figures<'_> {
+    fn figures(&self, success: bool) -> write_out::Figures<'_> {
+        let (exit_code, error) = match &self.last.failure {
+            _ if success => (0, ""),
+            Some((code, text)) => (*code, text.as_str()),
+            None => (HTTP_FAILURE, "the status is a failure"),
+        };
         write_out::Figures {
+            heads: self.last.size_of_heads,
+            given_url: &self.plan.given_url,
+            times: self.last.times,
+            peer: self.last.peer,
+            file: self.plan.output.file.as_deref(),
+            exit_code,
+            error,
             head: &self.last.head,
             url: &self.last.url,
             method: &self.last.method,

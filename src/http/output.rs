@@ -92,7 +92,7 @@ pub struct Output<'a> {
     seen: Vec<u8>,
     /// The special file, once it is open.
     special: Option<OwnedFd>,
-    /// Standard output, once it is written to.
+    /// Standard output, once something was written there.
     stdout: Option<Target>,
     /// Whether the server says that what the user has is still good (304).
     unchanged: bool,
@@ -431,7 +431,10 @@ impl<'a> Output<'a> {
                 let Some(file) = &self.special else { return Ok(()) };
                 write_special(file, path, bytes, waiter)
             }
-            _ => write_target(self.stdout.get_or_insert_with(|| Target::new(rustix::stdio::stdout())), bytes, waiter),
+            _ => {
+                let target = self.stdout.get_or_insert_with(|| Target::new(rustix::stdio::stdout()));
+                write_to(target, bytes, waiter)
+            }
         }
     }
 
@@ -621,10 +624,13 @@ fn fill(file: &mut File, body: &Spool) -> io::Result<()> {
 
 /// Writes to standard output, without waiting for its reader alone.
 pub fn write_stdout(bytes: &[u8], waiter: &Waiter<'_>) -> Result<(), Failure> {
-    write_target(&Target::new(rustix::stdio::stdout()), bytes, waiter)
+    if bytes.is_empty() {
+        return Ok(());
+    }
+    write_to(&Target::new(rustix::stdio::stdout()), bytes, waiter)
 }
 
-fn write_target(target: &Target, bytes: &[u8], waiter: &Waiter<'_>) -> Result<(), Failure> {
+fn write_to(target: &Target, bytes: &[u8], waiter: &Waiter<'_>) -> Result<(), Failure> {
     let mut rest = bytes;
     while !rest.is_empty() {
         match target.write(rest) {
