@@ -16,7 +16,7 @@ use crate::config::{EventsTarget, Plan, Verbosity, gather};
 use crate::driver::Driver;
 use crate::exit::{ExitStatus, OWN_FAILURE};
 use crate::forecast;
-use crate::http::{Requester, plan_request, without_password};
+use crate::http::{Refusal, Requester, plan_request, without_password};
 use crate::policy::Session;
 use crate::process::{Inherited, Supervisor};
 use crate::report::json::Json;
@@ -27,7 +27,7 @@ use crate::signal::Signals;
 pub fn run(words: &[OsString]) -> ExitStatus {
     try_run(words).unwrap_or_else(|error| {
         say(&format!("{error:#}"));
-        ExitStatus::Code(OWN_FAILURE)
+        ExitStatus::Code(error.downcast_ref().map_or(OWN_FAILURE, Refusal::exit_code))
     })
 }
 

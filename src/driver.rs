@@ -56,6 +56,11 @@ pub enum Wake {
 
 /// Makes attempts: the door to whatever is retried.
 pub trait AttemptRunner {
+    /// The exit status of an attempt that a time limit ended.
+    const TIMED_OUT: u8 = TIMED_OUT;
+    /// The exit status of a success whose output is lost.
+    const LOST: u8 = OWN_FAILURE;
+
     /// Makes one attempt and waits for its end.
     fn attempt(&mut self, facts: &Facts) -> Attempted;
 
@@ -112,7 +117,7 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
                 return self.stop(StopReason::Interrupted(signal), ExitStatus::Signal(signal));
             }
             let (class, done, elapsed) = self.attempt(last);
-            let status = ExitStatus::of(&done.outcome, class);
+            let status = ExitStatus::of(&done.outcome, class, R::TIMED_OUT);
             last = Some((status.shell_code(), class));
             let server = self.asked_delay(&done);
             let judged = Judged { outcome: &done.outcome, class, server };
@@ -152,7 +157,8 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
         let remaining = self.plan.session.limits.remaining(started);
         let done = self.runner.attempt(&Facts { attempt, last, remaining });
         let elapsed = self.clock.elapsed().boot;
-        let code = done.response.as_ref().and_then(Response::error_code);
+        let failed = done.response.as_ref().filter(|response| !(200..400).contains(&response.status));
+        let code = failed.and_then(Response::error_code);
         let evidence = Evidence {
             sightings: &done.sightings,
             error_code: code.as_deref(),
@@ -161,13 +167,21 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
             ..Evidence::of(&done.outcome)
         };
         let verdict = self.plan.classifier.classify(&evidence);
+        let no_delay = match failed {
+            Some(response) => response.junk_delay(self.plan.mode, wall()),
+            None => self
+                .plan
+                .asked_delay(&done.sightings)
+                .and_then(Result::err)
+                .map(|text| format!("--retry-after-match: '{text}' is no duration; it is ignored")),
+        };
         self.reporter.report(&Event::AttemptFinished {
             attempt,
             outcome: &done.outcome,
             obstacle: done.obstacle.as_ref(),
             verdict: &verdict,
             duration: elapsed.saturating_sub(started),
-            no_delay: self.plan.asked_delay(&done.sightings).and_then(Result::err),
+            no_delay: no_delay.as_deref(),
         });
         (verdict.class, done, elapsed)
     }
@@ -208,13 +222,13 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
                 (reason, status) = (StopReason::Interrupted(signal), ExitStatus::Signal(signal));
             }
             Err(Conclusion::TooLate(error)) => {
-                (reason, status) = (StopReason::TotalTimeout, ExitStatus::Code(TIMED_OUT));
+                (reason, status) = (StopReason::TotalTimeout, ExitStatus::Code(R::TIMED_OUT));
                 lost = Some(error);
             }
             Err(Conclusion::Lost(error)) => {
                 // Without its output a success is none.
                 if reason == StopReason::Success {
-                    status = ExitStatus::Code(OWN_FAILURE);
+                    status = ExitStatus::Code(R::LOST);
                 }
                 lost = Some(error);
             }

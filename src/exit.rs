@@ -8,6 +8,10 @@ pub const TIMED_OUT: u8 = 124;
 pub const OWN_FAILURE: u8 = 125;
 /// curl's code for a status that is a failure.
 pub const HTTP_FAILURE: u8 = 22;
+/// curl's code for a time limit, the one for requests.
+pub const REQUEST_TIMED_OUT: u8 = 28;
+/// curl's code for a body that cannot be written.
+pub const WRITE_FAILED: u8 = 23;
 /// The command cannot be run.
 pub const CANNOT_RUN: u8 = 126;
 /// The command was not found.
@@ -41,18 +45,17 @@ pub enum ExitStatus {
 }
 
 impl ExitStatus {
-    /// What an attempt that ended so, and was taken for that, gives.
-    pub fn of(outcome: &Outcome, class: Class) -> Self {
+    /// What an attempt that ended so, and was taken for that, gives; `timed_out` is the code
+    /// for time limits, which commands and requests have each their own.
+    pub fn of(outcome: &Outcome, class: Class, timed_out: u8) -> Self {
         match outcome {
             _ if class == Class::Success => Self::Code(0),
             // A rule made a failure of it.
             Outcome::Exited(0) => Self::Code(1),
-            Outcome::Exited(code) => Self::Code(*code),
-            Outcome::Signaled(signal) => Self::Signal(*signal),
-            Outcome::TimedOut(_) => Self::Code(TIMED_OUT),
+            Outcome::Exited(code) | Outcome::TransportFailed { code, .. } => Self::Code(*code),
+            Outcome::Signaled(signal) | Outcome::Interrupted(signal) => Self::Signal(*signal),
+            Outcome::TimedOut(_) => Self::Code(timed_out),
             Outcome::Responded(_) => Self::Code(HTTP_FAILURE),
-            Outcome::TransportFailed { code, .. } => Self::Code(*code),
-            Outcome::Interrupted(signal) => Self::Signal(*signal),
             Outcome::NotStarted { failure: StartFailure::NotFound, .. } => Self::Code(NOT_FOUND),
             Outcome::NotStarted { .. } => Self::Code(CANNOT_RUN),
         }
@@ -89,8 +92,8 @@ mod tests {
             (not_started(StartFailure::CannotRun), 126),
             (not_started(StartFailure::Transient), 126),
         ] {
-            assert_eq!(ExitStatus::of(&outcome, Class::Transient).shell_code(), status);
-            assert_eq!(ExitStatus::of(&outcome, Class::Success).shell_code(), 0);
+            assert_eq!(ExitStatus::of(&outcome, Class::Transient, TIMED_OUT).shell_code(), status);
+            assert_eq!(ExitStatus::of(&outcome, Class::Success, TIMED_OUT).shell_code(), 0);
         }
     }
 }

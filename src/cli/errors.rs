@@ -2,12 +2,13 @@
 
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 
+use super::options::Sub;
 use super::{UsageError, refused};
 
 const SEE: &str = "see retryx --help";
 
 /// One line for an error of the parser.
-pub(super) fn usage_error(error: &Error) -> UsageError {
+pub(super) fn usage_error(error: &Error, sub: Sub) -> UsageError {
     let context = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => text.clone(),
         Some(ContextValue::Strings(texts)) => texts.join(", "),
@@ -17,10 +18,13 @@ pub(super) fn usage_error(error: &Error) -> UsageError {
     let value = context(ContextKind::InvalidValue);
     // `--timeout <DURATION>` → `--timeout`
     let name = option.split(' ').next().unwrap_or_default();
+    if error.kind() == ErrorKind::UnknownArgument
+        && sub == Sub::Http
+        && let Some(refusal) = refused::refusal(name)
+    {
+        return UsageError(refusal);
+    }
     UsageError(match error.kind() {
-        ErrorKind::UnknownArgument if letter(&option).and_then(refused::refusal_of_letter).is_some() => {
-            letter(&option).and_then(refused::refusal_of_letter).unwrap_or_default()
-        }
         ErrorKind::UnknownArgument => match context(ContextKind::SuggestedArg) {
             meant if meant.is_empty() => {
                 format!("unknown option '{option}'; {SEE} (what belongs to the command comes after its name)")
@@ -38,9 +42,4 @@ pub(super) fn usage_error(error: &Error) -> UsageError {
             format!("{}; {SEE}", first.strip_prefix("error: ").unwrap_or(first))
         }
     })
-}
-
-/// The letter of a short option.
-fn letter(option: &str) -> Option<char> {
-    option.strip_prefix('-').filter(|rest| !rest.starts_with('-')).and_then(|rest| rest.chars().next())
 }

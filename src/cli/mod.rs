@@ -5,6 +5,7 @@
 //! the options that its words name and for no others, which is most of what start-up
 //! costs; help and errors build the whole.
 
+pub mod differences;
 mod errors;
 pub mod manual;
 pub mod options;
@@ -71,6 +72,9 @@ pub struct UsageError(pub String);
 
 const COMMAND: &str = "command";
 
+/// How options begin whose value has variables in it, as messages name them.
+pub const EXPAND: &str = "--expand-";
+
 /// Reads the words, the program's own name first.
 pub fn parse(words: &[OsString]) -> Result<Invocation, UsageError> {
     let (given, command) = match lex(words, Sub::Run)? {
@@ -80,9 +84,6 @@ pub fn parse(words: &[OsString]) -> Result<Invocation, UsageError> {
     let at = words.len() - command.len();
     let explicit = at > 0 && words[at - 1].as_bytes() == b"--";
     let name = command.first().and_then(|word| word.to_str()).filter(|_| !explicit);
-    if let Some(refusal) = (name == Some("http")).then(|| refused::refusal(&words[at + 1..])).flatten() {
-        return Err(UsageError(refusal));
-    }
     if let Some(&(_, sub)) = Sub::NAMED.iter().find(|(known, _)| Some(*known) == name) {
         return match lex(&words[at..], sub)? {
             Lexed::Print(text) => Ok(Invocation::Print(text)),
@@ -115,10 +116,23 @@ enum Lexed {
 /// name of the program or subcommand.
 fn lex(words: &[OsString], sub: Sub) -> Result<Lexed, UsageError> {
     let lean = OPTIONS.iter().filter(|option| option.of(sub) && words.iter().any(|word| option.is_named_in(word, sub)));
-    let matches = match skeleton(sub, lean).try_get_matches_from(words) {
+    let expanding: Vec<Arg> = OPTIONS
+        .iter()
+        .filter(|option| sub == Sub::Http && option.expands() && words.iter().any(|word| option.is_expanded_in(word)))
+        .map(|option| {
+            // The parser takes names for as long as the program runs.
+            let name: &str = format!("expand-{}", option.long).leak();
+            let arg = Arg::new(name).long(name).action(ArgAction::Append).allow_hyphen_values(true);
+            arg.value_parser(value_parser!(OsString))
+        })
+        .collect();
+    let matches = match skeleton(sub, lean).args(&expanding).try_get_matches_from(words) {
         Ok(matches) => matches,
         // The whole definition knows what else might have been meant.
-        Err(_) => full_command(sub).try_get_matches_from(words).map_err(|error| errors::usage_error(&error))?,
+        Err(_) => full_command(sub)
+            .args(&expanding)
+            .try_get_matches_from(words)
+            .map_err(|error| errors::usage_error(&error, sub))?,
     };
     let given = given(&matches, sub);
     let has = |id| given.iter().any(|given| given.id == id);
@@ -138,19 +152,33 @@ fn lex(words: &[OsString], sub: Sub) -> Result<Lexed, UsageError> {
 fn given(matches: &ArgMatches, sub: Sub) -> Vec<Given> {
     let mut given = Vec::new();
     for option in OPTIONS.iter().filter(|option| option.of(sub)) {
-        let mut push = |value| {
+        if sub == Sub::Http && option.expands() {
+            let name = format!("expand-{}", option.long);
+            let values = matches.try_get_many::<OsString>(&name).ok().flatten();
+            let places = values.is_some().then(|| matches.indices_of(&name)).flatten().into_iter().flatten();
+            let place = format!("{EXPAND}{}", option.long);
+            given.extend(values.into_iter().flatten().zip(places).map(|(value, at)| {
+                (at, Given { id: option.id, value: value.clone(), place: place.clone(), rank: Rank::CommandLine })
+            }));
+        }
+        let mut push = |value, at| {
             let place = format!("--{}", option.long);
-            given.push(Given { id: option.id, value, place, rank: Rank::CommandLine });
+            given.push((at, Given { id: option.id, value, place, rank: Rank::CommandLine }));
         };
         if option.value.is_some() {
             let values = matches.try_get_many::<OsString>(option.long).ok().flatten();
-            values.into_iter().flatten().cloned().for_each(push);
+            let mut places = values.is_some().then(|| matches.indices_of(option.long)).flatten().into_iter().flatten();
+            values.into_iter().flatten().for_each(|value| push(value.clone(), places.next().unwrap_or_default()));
         } else {
             let count = matches.try_get_one::<u8>(option.long).ok().flatten().map_or(0, |&n| n);
-            (0..count).for_each(|_| push(OsString::new()));
+            (0..count).for_each(|_| push(OsString::new(), 0));
         }
     }
-    given
+    if sub == Sub::Http {
+        // What is sent is put together from several options, in the order of the words.
+        given.sort_by_key(|(at, _)| *at);
+    }
+    given.into_iter().map(|(_, given)| given).collect()
 }
 
 /// The parser for some of the options.
@@ -227,6 +255,12 @@ pub fn full_command(sub: Sub) -> Command {
 }
 
 impl Opt {
+    /// Whether a word gives it with `--expand-` in front.
+    fn is_expanded_in(&self, word: &OsStr) -> bool {
+        let name = word.as_bytes().strip_prefix(EXPAND.as_bytes());
+        name.and_then(|name| name.split(|&byte| byte == b'=').next()) == Some(self.long.as_bytes())
+    }
+
     /// Whether a word may give this option; may say yes wrongly, never no.
     fn is_named_in(&self, word: &OsStr, sub: Sub) -> bool {
         match word.as_bytes() {

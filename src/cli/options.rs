@@ -81,6 +81,8 @@ pub enum Id {
     Location,
     LocationTrusted,
     MaxRedirs,
+    Globoff,
+    Variable,
     Idempotent,
     IdempotencyKey,
     Output,
@@ -189,6 +191,13 @@ impl Opt {
         self.short.filter(|_| sub != Sub::Http || self.id != Id::MaxAttempts)
     }
 
+    /// Whether `--expand-` may stand in front of its name: it is a request's, and has a value.
+    pub fn expands(&self) -> bool {
+        self.value.is_some()
+            && matches!(self.heading, REQUEST | ANSWER | CONNECTION)
+            && !matches!(self.id, Id::Variable | Id::MaxTime)
+    }
+
     /// Whether a `RETRYX_*` variable sets it.
     pub fn has_variable(&self) -> bool {
         !matches!(self.id, Id::Help | Id::Version) && !matches!(self.heading, REQUEST | ANSWER | CONNECTION)
@@ -208,7 +217,7 @@ const ANSWER: &str = "Answer";
 const CONNECTION: &str = "Connection";
 
 /// Every option, in the order of the help.
-pub static OPTIONS: [Opt; 106] = [
+pub static OPTIONS: [Opt; 108] = [
     Opt {
         id: Id::Mode,
         long: "mode",
@@ -993,6 +1002,26 @@ pub static OPTIONS: [Opt; 106] = [
         heading: REQUEST,
         help: "The most redirects; -1 for no limit [default: 50]",
         more: "",
+    },
+    Opt {
+        id: Id::Globoff,
+        long: "globoff",
+        short: Some('g'),
+        value: None,
+        choices: &[],
+        heading: REQUEST,
+        help: "Accepted: braces and brackets in the URL mean themselves anyway",
+        more: "",
+    },
+    Opt {
+        id: Id::Variable,
+        long: "variable",
+        short: None,
+        value: Some("NAME=CONTENT"),
+        choices: &[],
+        heading: REQUEST,
+        help: "Set a variable for {{NAME}} in options with expand- in front, such as --expand-header",
+        more: "%NAME takes one of the environment, NAME@FILE a file's content: a secret then stands in no process list, as in --variable %TOKEN --expand-header 'Authorization: Bearer {{TOKEN}}'. Functions: {{NAME:trim}}, json, url, b64",
     },
     Opt {
         id: Id::Idempotent,

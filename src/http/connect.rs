@@ -18,6 +18,7 @@ use super::framing::Head;
 use super::names::{Family, resolve};
 use super::tls::{self, TlsPlan};
 use super::waiter::Waiter;
+use super::write_out::Times;
 use crate::report::text::cause;
 
 /// How long an address is tried alone before the next is tried beside it (RFC 8305).
@@ -79,12 +80,14 @@ pub struct Proxy {
 pub struct Connector<'a> {
     plan: &'a ConnectPlan,
     tls: Option<Arc<ClientConfig>>,
+    /// When the last connection was how far.
+    pub times: Times,
 }
 
 impl<'a> Connector<'a> {
     /// A connector that has made none yet.
     pub fn new(plan: &'a ConnectPlan) -> Self {
-        Self { plan, tls: None }
+        Self { plan, tls: None, times: Times::default() }
     }
 
     /// Connects, over the proxy if there is one.
@@ -97,6 +100,7 @@ impl<'a> Connector<'a> {
             (None, Some(proxy)) => self.reach(&proxy.host, proxy.port, Fault::ProxyName, waiter)?,
             (None, None) => self.reach(&to.host, to.port, Fault::Name, waiter)?,
         };
+        self.times.connected = waiter.now();
         let mut connection = Connection::new(socket);
         if let Some(config) = config {
             if let Some(proxy) = proxy.filter(|_| self.plan.unix_socket.is_none()) {
@@ -104,7 +108,9 @@ impl<'a> Connector<'a> {
             }
             let name = format!("{}:{}", to.host, to.port);
             connection.secure(tls::session(&config, &to.host)?, &name, waiter)?;
+            self.times.secured = waiter.now();
         }
+        self.times.ready = waiter.now();
         Ok(connection)
     }
 
@@ -117,7 +123,7 @@ impl<'a> Connector<'a> {
         Ok(config)
     }
 
-    fn reach(&self, host: &str, port: u16, fault: Fault, waiter: &Waiter<'_>) -> Result<OwnedFd, Failure> {
+    fn reach(&mut self, host: &str, port: u16, fault: Fault, waiter: &Waiter<'_>) -> Result<OwnedFd, Failure> {
         let redirection = self.plan.redirections.iter().find(|redirection| {
             redirection.host.as_ref().is_none_or(|known| known.eq_ignore_ascii_case(host))
                 && redirection.port.is_none_or(|known| known == port)
@@ -134,6 +140,7 @@ impl<'a> Connector<'a> {
                 other => other,
             })?,
         };
+        self.times.resolved = waiter.now();
         let addresses: Vec<_> = addresses.into_iter().map(|address| SocketAddr::new(address, port)).collect();
         first_of(host, &addresses, waiter)
     }
@@ -215,9 +222,8 @@ fn unix(path: &PathBuf, waiter: &Waiter<'_>) -> Result<OwnedFd, Failure> {
 
 /// Asks a proxy for a way through.
 fn tunnel(connection: &mut Connection, to: &Origin, proxy: &Proxy, waiter: &Waiter<'_>) -> Result<(), Failure> {
-    let lost = |error: &dyn std::fmt::Display| {
-        Failure::new(Fault::Receive, format!("the proxy {}:{}: {error}", proxy.host, proxy.port))
-    };
+    let told = |error: &dyn std::fmt::Display| format!("the proxy {}:{}: {error}", proxy.host, proxy.port);
+    let lost = |error: &dyn std::fmt::Display| Failure::new(Fault::Receive, told(error));
     let authorization = proxy.authorization.as_ref().map(|value| format!("Proxy-Authorization: {value}\r\n"));
     let target = format!("{}:{}", to.host, to.port);
     let agent = super::USER_AGENT;
@@ -232,7 +238,14 @@ fn tunnel(connection: &mut Connection, to: &Origin, proxy: &Proxy, waiter: &Wait
             return match head.status {
                 100..200 => continue,
                 200..300 => Ok(()),
-                status => Err(lost(&format!("it refuses the way to {target} with status {status}"))),
+                407 => {
+                    let remedy = "it wants to know who asks (status 407): give it http://USER:PASSWORD@HOST:PORT";
+                    Err(Failure::new(Fault::ProxyRefused, told(&remedy)))
+                }
+                status => {
+                    let fault = if status == 429 || status >= 500 { Fault::Receive } else { Fault::ProxyRefused };
+                    Err(Failure::new(fault, told(&format!("it refuses the way to {target} with status {status}"))))
+                }
             };
         }
         if !rest.is_empty() {

@@ -4,6 +4,7 @@ use super::body::Body;
 use super::connection::{Connection, Got};
 use super::failure::{Failure, Fault};
 use super::framing::{Framing, Head, Piece};
+use super::tls;
 use super::waiter::Waiter;
 use crate::report::text::cause;
 
@@ -34,14 +35,18 @@ pub fn exchange(
     let length = body.length();
     let mut broken = None;
     let mut provisional = 0;
+    // The heads before the real one, as they came: -i and -D show them too.
+    let mut before = Vec::new();
     loop {
-        while let Some((answer, taken)) = Head::parse(connection.received())? {
+        while let Some((mut answer, taken)) = Head::parse(connection.received())? {
             connection.consume(taken);
             if answer.status >= 200 {
+                answer.raw.splice(0..0, before);
                 let sent_all = broken.is_none() && start == out.len() && offset == length;
                 return Ok(Answered { head: answer, sent_all });
             }
             provisional += 1;
+            before.extend_from_slice(&answer.raw);
             if provisional > MAX_PROVISIONAL || answer.status == 101 {
                 return Err(Failure::new(Fault::Weird, format!("the answer's status is {}", answer.status)));
             }
@@ -54,7 +59,9 @@ pub fn exchange(
                 offset += count as u64;
                 start = 0;
             }
-            match connection.put(&out[start..]) {
+            // Even an empty attempt to send would take the news of a reset from the reader.
+            let sending = if start < out.len() { connection.put(&out[start..]) } else { Ok(0) };
+            match sending {
                 Ok(count) => {
                     start += count;
                     sent(count as u64);
@@ -66,12 +73,16 @@ pub fn exchange(
         let writing = broken.is_none() && (start < out.len() || offset < length);
         match connection.fill() {
             Ok(Got::Some) => continue,
-            Ok(Got::Nothing) if broken.is_some() && connection.received().is_empty() => {}
             Ok(Got::Nothing) => {}
             Ok(Got::End) => return Err(ended(connection, broken.as_ref())),
             Err(error) => {
-                let error = broken.unwrap_or(error);
-                return Err(Failure::new(Fault::Receive, format!("the connection broke: {}", cause(&error))));
+                if let Some(refused) = tls::refusal(&error) {
+                    return Err(refused);
+                }
+                return Err(match broken {
+                    Some(_) => ended(connection, broken.as_ref()),
+                    None => Failure::new(Fault::Receive, format!("the connection broke: {}", cause(&error))),
+                });
             }
         }
         let mut fds = vec![connection.interest(writing)];

@@ -25,10 +25,18 @@ pub enum Fault {
     Write,
     /// What is to be sent cannot be read.
     Read,
-    /// The server cannot continue a download.
+    /// The server sent another part of a download than was asked for.
     Range,
+    /// The server cannot continue what the user has (`-C`).
+    NoRange,
+    /// A download broke off that can neither be continued nor begun again.
+    Lost,
+    /// Nobody reads standard output any more.
+    ReaderGone,
     /// The TLS handshake failed.
     Tls,
+    /// The other side refuses the handshake, and will again.
+    TlsRefused,
     /// Too many redirects.
     Redirects,
     /// The connection was closed without an answer.
@@ -37,6 +45,8 @@ pub enum Fault {
     Send,
     /// The answer could not be received.
     Receive,
+    /// A proxy refuses the way to the host, and will again.
+    ProxyRefused,
     /// The client certificate cannot be used.
     ClientCertificate,
     /// The body's coding is broken.
@@ -59,15 +69,15 @@ impl Fault {
             Self::Name => 6,
             Self::Connect => 7,
             Self::Weird => 8,
-            Self::Partial | Self::Checksum => 18,
-            Self::Write => 23,
+            Self::Partial | Self::Checksum | Self::Lost => 18,
+            Self::Write | Self::ReaderGone => 23,
             Self::Read => 26,
-            Self::Range => 33,
-            Self::Tls => 35,
+            Self::Range | Self::NoRange => 33,
+            Self::Tls | Self::TlsRefused => 35,
             Self::Redirects => 47,
             Self::Empty => 52,
             Self::Send => 55,
-            Self::Receive => 56,
+            Self::Receive | Self::ProxyRefused => 56,
             Self::ClientCertificate => 58,
             Self::Certificate => 60,
             Self::Encoding => 61,
@@ -83,8 +93,12 @@ impl Fault {
                 | Self::Url
                 | Self::Write
                 | Self::Read
+                | Self::NoRange
+                | Self::Lost
                 | Self::Redirects
                 | Self::ClientCertificate
+                | Self::TlsRefused
+                | Self::ProxyRefused
                 | Self::Certificate
                 | Self::NoStore
         )
@@ -107,10 +121,18 @@ pub enum Failure {
     Interrupted(Signal),
 }
 
+/// The most bytes of what is said of a failure.
+const MAX_TEXT: usize = 1024;
+
 impl Failure {
-    /// A failure of the transport.
+    /// A failure of the transport. Words of a server's may be in the text: they are cut.
     pub fn new(fault: Fault, text: impl Into<String>) -> Self {
-        Self::Fault { fault, text: text.into() }
+        let mut text = text.into();
+        if text.len() > MAX_TEXT {
+            text.truncate((0..=MAX_TEXT).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0));
+            text.push('…');
+        }
+        Self::Fault { fault, text }
     }
 }
 

@@ -1,5 +1,7 @@
 //! HTTP/1.1 answers as bytes: the head, and where the body ends (RFC 9112). Pure.
 
+use memchr::memmem;
+
 use super::failure::{Failure, Fault};
 
 /// The most bytes of an answer's head, all fields together.
@@ -28,6 +30,11 @@ impl Head {
     /// Reads the first head of these bytes: with how many bytes it takes. `None` where it is
     /// not whole yet.
     pub fn parse(bytes: &[u8]) -> Result<Option<(Self, usize)>, Failure> {
+        // A head that drips in is not read from its start at every drop.
+        let ends = || memmem::find(bytes, b"\n\r\n").is_some() || memmem::find(bytes, b"\n\n").is_some();
+        if bytes.starts_with(b"HTTP/1.") && bytes.len() < MAX_HEAD && !ends() {
+            return Ok(None);
+        }
         let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
         let mut response = httparse::Response::new(&mut fields);
         let mut config = httparse::ParserConfig::default();
@@ -79,8 +86,17 @@ impl Head {
 
     /// Whether the connection may be used again afterwards.
     pub fn keeps_alive(&self) -> bool {
-        let closes = self.has_word("connection", "close");
+        // Two ways to say how long the body is invite two opinions on where the next answer
+        // begins.
+        let doubtful = self.value("transfer-encoding").is_some() && self.value("content-length").is_some();
+        let closes = doubtful || self.has_word("connection", "close");
         !closes && (self.version == 1 || self.has_word("connection", "keep-alive"))
+    }
+
+    /// The length of the body, where the answer tells it before.
+    pub fn length(&self) -> Option<u64> {
+        let length = self.value("content-length").filter(|_| self.value("transfer-encoding").is_none())?;
+        length.split(',').next()?.trim().parse().ok()
     }
 
     /// How the body of this answer is framed, to a request whose method was that.
@@ -298,6 +314,7 @@ mod tests {
             ("HTTP/1.1 200 OK\r\n\r\n", true),
             ("HTTP/1.1 200 OK\r\nConnection: x, Close\r\n\r\n", false),
             ("HTTP/1.0 200 OK\r\n\r\n", false),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n", false),
             ("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\n\r\n", true),
         ] {
             assert_eq!(head(text).keeps_alive(), keeps, "{text}");

@@ -12,40 +12,52 @@
 //! the attempt and the run are awaited together: so one limit holds for the whole chain, a
 //! dripping server is no excuse, and Ctrl-C ends at once.
 
+mod address;
+mod asked;
 mod body;
 mod connect;
 mod connection;
+mod decoder;
+mod dns;
 mod exchange;
 mod failure;
+mod fields;
+mod form;
 mod framing;
 mod names;
 mod output;
+mod proxy;
 mod redirect;
 mod request;
 mod tls;
+mod variables;
 mod waiter;
 mod write_out;
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use flate2::write::{GzDecoder, ZlibDecoder};
-
+pub use address::without_password;
+pub use asked::plan_request;
 use body::Body;
 use connect::{Connector, Origin, Proxy};
 use connection::Connection;
-use exchange::{exchange, receive};
+use decoder::Decoder;
+use exchange::{Answered, exchange, receive};
 pub use failure::{Failure, Fault};
 use framing::Head;
-use output::Output;
+use output::{Failures, Output, SideFile};
 use redirect::{Step, is_harmless};
-pub use request::{RequestPlan, plan_request, without_password};
+use request::Safety;
+pub use request::{Refusal, RequestPlan};
 use waiter::{Ends, Waiter};
 
 use crate::clock::{Alarms, Clock, Event, SystemClock};
 use crate::driver::{AttemptRunner, Attempted, Conclusion, Facts, Wake};
+use crate::exit::{HTTP_FAILURE, REQUEST_TIMED_OUT, WRITE_FAILED};
 use crate::policy::response::Response;
 use crate::policy::{Obstacle, Outcome, Signal, StopReason, TimeLimit};
-use crate::process::unix;
+use crate::process::{Spool, reader_is_gone, unix};
 use crate::report::text::cause;
 
 /// What requests say that they are sent by.
@@ -56,6 +68,10 @@ const LOOKED_AT: usize = 1024 * 1024;
 /// The most bytes of a body that nobody wants which are received so that the connection can
 /// be used again.
 const DRAINED: u64 = 256 * 1024;
+/// How long such a body may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The most bytes of the heads of a chain of redirects that are kept to be shown.
+const MAX_HEADS: usize = 4 * 1024 * 1024;
 /// Statuses after which a request can be repeated whatever it is: it was not acted on.
 const TOO_MANY_REQUESTS: u16 = 429;
 const UNAVAILABLE: u16 = 503;
@@ -66,6 +82,7 @@ const RANGE_NOT_SATISFIABLE: u16 = 416;
 struct Last {
     /// The heads of its chain, as they came.
     heads: Vec<u8>,
+    size_of_heads: usize,
     /// The last head.
     head: Head,
     /// Where it came from.
@@ -75,6 +92,11 @@ struct Last {
     /// Bytes of the body that were received.
     size: u64,
     took: Duration,
+    times: write_out::Times,
+    /// Who answered.
+    peer: Option<SocketAddr>,
+    /// What kept it from an answer: curl's code, and in words.
+    failure: Option<(u8, String)>,
 }
 
 /// Makes attempts of one request.
@@ -84,12 +106,17 @@ pub struct Requester<'a> {
     connector: Connector<'a>,
     body: &'a Body,
     output: Output<'a>,
+    /// Where the heads go (`-D`).
+    dump: Option<SideFile>,
     /// A connection that may be used again, and where it leads.
     kept: Option<(Origin, Option<Proxy>, Connection)>,
     /// Whether something of the attempt's request may have reached a server.
     reached: bool,
+    /// Whether some of it went where the key that makes it safe did not go.
+    without_key: bool,
     /// The body of a failure that is to be written.
-    failed_body: Vec<u8>,
+    failed_body: Spool,
+    reader_gone: bool,
     last: Last,
     attempts: u64,
     waited: Duration,
@@ -104,9 +131,12 @@ impl<'a> Requester<'a> {
             connector: Connector::new(&plan.connect),
             body,
             output: Output::new(&plan.output)?,
+            dump: plan.dump_heads.as_deref().map(SideFile::new).transpose()?,
             kept: None,
             reached: false,
-            failed_body: Vec::new(),
+            without_key: false,
+            failed_body: Spool::new(plan.output.spool_folder.clone()),
+            reader_gone: false,
             last: Last::default(),
             attempts: 0,
             waited: Duration::ZERO,
@@ -117,7 +147,7 @@ impl<'a> Requester<'a> {
         let now = self.clock.elapsed().running;
         let attempt = self.plan.timeout.map(|limit| (now.saturating_add(limit), TimeLimit::Attempt(limit)));
         let total = self.plan.total_timeout.map(|limit| (limit, TimeLimit::Total(limit)));
-        Waiter::new(self.clock, Ends { attempt, total, connecting: None })
+        Waiter::new(self.clock, Ends { attempt, total, ..Ends::default() })
     }
 
     /// Makes the request and follows where it leads; returns the last answer, its body
@@ -126,45 +156,82 @@ impl<'a> Requester<'a> {
         if let Some(path) = self.body.changed() {
             return Err(Failure::new(Fault::Read, format!("{} has changed since the first attempt", path.display())));
         }
+        self.output.prepare()?;
         let mut step = self.plan.first_step();
         loop {
             let (head, mut kept) = self.step(&step, waiter)?;
-            self.last.heads.extend_from_slice(&head.raw);
-            self.last.url = step.url.to_string();
+            self.keep_head(&head)?;
+            let mut url = step.url.clone();
+            if step.redirects > 0 {
+                url.set_fragment(None);
+            }
+            self.last.url = url.to_string();
             self.last.method.clone_from(&step.method);
             self.last.redirects = step.redirects;
             let next = step.next(head.status, head.value("location"), &self.plan.redirects)?;
             let response = self.body_of(&head, &mut kept, &step, next.is_some(), waiter)?;
+            // A server that sends the request elsewhere as it is has not acted on it.
+            self.reached &= !(next.is_some() && matches!(head.status, 307 | 308));
             self.last.head = head;
             self.kept = kept.may_keep.then_some((kept.origin, kept.proxy, kept.connection));
             match next {
-                Some(next) => step = next,
+                Some(next) => {
+                    step = next;
+                    self.connector.times.redirected = waiter.now();
+                }
                 None => return Ok(response),
             }
         }
+    }
+
+    /// Keeps a head to be shown, where it will be.
+    fn keep_head(&mut self, head: &Head) -> Result<(), Failure> {
+        self.last.size_of_heads = self.last.size_of_heads.saturating_add(head.raw.len());
+        if self.plan.dump_heads.is_none() && !self.plan.output.include {
+            return Ok(());
+        }
+        if self.last.heads.len() + head.raw.len() > MAX_HEADS {
+            return Err(Failure::new(
+                Fault::Receive,
+                format!("the heads of the answers are longer than {} MiB", MAX_HEADS >> 20),
+            ));
+        }
+        self.last.heads.extend_from_slice(&head.raw);
+        Ok(())
     }
 
     /// Sends a request and receives the head of its answer.
     fn step(&mut self, step: &Step, waiter: &Waiter<'_>) -> Result<(Head, Kept), Failure> {
         let origin = origin(step)?;
         let proxy = self.plan.proxy_for(&origin)?;
-        let kept = self.kept.take().filter(|(to, over, _)| (to, over) == (&origin, &proxy));
-        let kept = kept.and_then(|(_, _, mut kept)| kept.is_fresh().then_some(kept));
-        let mut connection = match kept {
-            Some(kept) => kept,
-            None => self.connector.connect(&origin, proxy.as_ref(), waiter)?,
-        };
+        let through = proxy.as_ref().filter(|_| !origin.secure && self.plan.connect.unix_socket.is_none());
+        let fields = self.output.continuation(&step.method);
+        self.without_key |=
+            self.plan.safety == Safety::ByKey && !step.with_credentials && step.method == self.plan.method;
         let nothing = Body::default();
         let body = if step.with_body { self.body } else { &nothing };
-        let through = proxy.as_ref().filter(|_| !origin.secure && self.plan.connect.unix_socket.is_none());
-        let first = step.redirects == 0;
-        let fields =
-            if first || step.url.origin() == self.plan.url.origin() { self.output.continuation() } else { Vec::new() };
         let request = self.plan.head(step, body.length(), through, &fields, is_harmless);
+        // The server may close a connection that was kept at the very moment at which it is
+        // used again; who may not ask twice does not take the risk.
+        let is_same = |(to, over, _): &(Origin, Option<Proxy>, Connection)| (to, over) == (&origin, &proxy);
+        let kept = self.kept.take().filter(|kept| self.plan.is_safe() && is_same(kept));
+        if let Some((_, _, mut connection)) = kept
+            && connection.is_fresh()
+        {
+            self.reached = true;
+            match exchange(&mut connection, &request, body, waiter, |_| {}) {
+                Ok(answered) => return Ok(Kept::after(answered, origin, proxy, connection)),
+                Err(Failure::Fault { fault: Fault::Empty | Fault::Send | Fault::Receive, .. })
+                    if connection.received().is_empty() => {}
+                Err(failure) => return Err(failure),
+            }
+        }
+        let mut connection = self.connector.connect(&origin, proxy.as_ref(), waiter)?;
         self.reached = true;
         let answered = exchange(&mut connection, &request, body, waiter, |_| {})?;
-        let may_keep = answered.sent_all && answered.head.keeps_alive();
-        Ok((answered.head, Kept { origin, proxy, connection, may_keep }))
+        self.last.peer = connection.peer();
+        self.last.times = write_out::Times { answered: waiter.now(), ..self.connector.times };
+        Ok(Kept::after(answered, origin, proxy, connection))
     }
 
     /// Receives the body of an answer: into the output where it is wanted, else to judge it.
@@ -179,68 +246,89 @@ impl<'a> Requester<'a> {
         let mut framing = head.framing(&step.method)?;
         let mut response = Response { status: head.status, headers: head.fields.clone(), body: Vec::new() };
         if head.status == RANGE_NOT_SATISFIABLE && !redirects {
-            kept.may_keep = false;
             if self.output.is_complete_by(head) {
+                kept.may_keep = false;
+                self.output.complete(head)?;
                 response.status = 200;
                 return Ok(response);
             }
             if self.output.size() > 0 {
-                self.output.restart()?;
+                self.output.start_over()?;
                 return Err(Failure::new(Fault::Range, "the server has less than was received of it before"));
             }
         }
-        let wanted = !redirects && (200..400).contains(&head.status);
-        if wanted {
-            self.output.begin(head)?;
-            let output = &mut self.output;
-            let mut decoder = Decoder::of(head, self.plan.compressed)?;
-            let received = receive(&mut kept.connection, &mut framing, waiter, |bytes| {
-                decoder.take(bytes, |plain| output.take(plain, waiter))
-            });
-            let ended = received.and_then(|()| decoder.finish(|plain| output.take(plain, waiter)));
-            if let Err(failure) = ended {
-                if decoder.is_coded() {
-                    output.restart()?;
-                }
-                output.note_broken();
-                return Err(failure);
-            }
-            output.check()?;
+        if !redirects && (200..400).contains(&head.status) {
+            self.receive_good(head, kept, &mut framing, step, waiter)?;
+            response.body = self.output.seen().to_vec();
         } else {
-            let keep = self.plan.output.keep_failure && !redirects;
-            let failed = &mut self.failed_body;
-            let mut seen = 0u64;
-            let mut drained = false;
-            receive(&mut kept.connection, &mut framing, waiter, |bytes| {
-                seen += bytes.len() as u64;
-                let room = LOOKED_AT - response.body.len();
-                response.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
-                if keep {
-                    failed.extend_from_slice(bytes);
-                } else if seen > DRAINED.max(LOOKED_AT as u64) {
-                    drained = true;
-                    return Err(Failure::new(Fault::Receive, ""));
-                }
-                Ok(())
-            })
-            .or_else(|failure| match failure {
-                // Its status was read: a failure that is cut short is a failure all the same.
-                Failure::Fault { .. } => {
-                    drained = true;
-                    Ok(())
-                }
-                other => Err(other),
-            })?;
-            kept.may_keep &= !drained;
+            self.receive_bad(&mut response, kept, &mut framing, redirects, waiter)?;
         }
         kept.may_keep &= !matches!(framing, framing::Framing::UntilClosed);
         Ok(response)
     }
 
+    fn receive_good(
+        &mut self,
+        head: &Head,
+        kept: &mut Kept,
+        framing: &mut framing::Framing,
+        step: &Step,
+        waiter: &Waiter<'_>,
+    ) -> Result<(), Failure> {
+        let mut decoder = Decoder::of(head, self.plan.compressed)?;
+        self.output.begin(head, &self.last.heads, &step.place(), self.plan.asks_for_a_part())?;
+        let output = &mut self.output;
+        let received = receive(&mut kept.connection, framing, waiter, |bytes| {
+            decoder.take(bytes, |plain| output.take(plain, waiter))
+        });
+        let ended = received.and_then(|()| decoder.finish(|plain| output.take(plain, waiter)));
+        ended.map_err(|failure| output.broke_off(failure, decoder.is_coded()))?;
+        output.complete(head)
+    }
+
+    /// Receives what is not the body that was asked for. Its status was read: where it is cut
+    /// short or takes too long it is a failure, or redirects, all the same.
+    fn receive_bad(
+        &mut self,
+        response: &mut Response,
+        kept: &mut Kept,
+        framing: &mut framing::Framing,
+        redirects: bool,
+        waiter: &Waiter<'_>,
+    ) -> Result<(), Failure> {
+        let keep = self.plan.output.failures != Failures::Dropped && !redirects;
+        let most = if redirects { DRAINED } else { DRAINED.max(LOOKED_AT as u64) };
+        let patient = waiter.patient(PATIENCE);
+        let failed = &mut self.failed_body;
+        let mut seen = 0u64;
+        let received = receive(&mut kept.connection, framing, if keep { waiter } else { &patient }, |bytes| {
+            seen += bytes.len() as u64;
+            let room = LOOKED_AT - response.body.len();
+            response.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
+            if keep {
+                failed.append(bytes).map_err(|error| {
+                    Failure::new(Fault::Write, format!("what is received cannot be kept: {}", cause(&error)))
+                })
+            } else if seen > most {
+                Err(Failure::new(Fault::Receive, "nobody needs the rest"))
+            } else {
+                Ok(())
+            }
+        });
+        match received {
+            Ok(()) => Ok(()),
+            Err(Failure::Fault { fault, .. }) if fault != Fault::Write => {
+                kept.may_keep = false;
+                Ok(())
+            }
+            Err(other) => Err(other),
+        }
+    }
+
     /// Whether the attempt can be repeated without doing twice what should be done once.
     fn may_repeat(&self, outcome: &Outcome, response: Option<&Response>) -> bool {
         let asks_back = || response.is_some_and(|response| response.has("retry-after"));
-        self.plan.is_safe()
+        self.plan.is_safe() && !self.without_key
             || !self.reached
             || match outcome {
                 Outcome::Responded(TOO_MANY_REQUESTS) => true,
@@ -258,6 +346,13 @@ struct Kept {
     may_keep: bool,
 }
 
+impl Kept {
+    fn after(answered: Answered, origin: Origin, proxy: Option<Proxy>, connection: Connection) -> (Head, Self) {
+        let may_keep = answered.sent_all && answered.head.keeps_alive();
+        (answered.head, Self { origin, proxy, connection, may_keep })
+    }
+}
+
 fn origin(step: &Step) -> Result<Origin, Failure> {
     let host = step.url.host_str().unwrap_or_default().to_owned();
     let port = step.url.port_or_known_default();
@@ -267,81 +362,39 @@ fn origin(step: &Step) -> Result<Origin, Failure> {
     Ok(Origin { secure: step.url.scheme() == "https", host, port })
 }
 
-/// What takes the coding off a body.
-enum Decoder {
-    Plain,
-    Gzip(GzDecoder<Vec<u8>>),
-    Deflate(ZlibDecoder<Vec<u8>>),
-}
-
-impl Decoder {
-    fn of(head: &Head, asked: bool) -> Result<Self, Failure> {
-        let coding = head.value("content-encoding").unwrap_or_default().trim().to_ascii_lowercase();
-        match coding.as_str() {
-            _ if !asked => Ok(Self::Plain),
-            "" | "identity" => Ok(Self::Plain),
-            "gzip" | "x-gzip" => Ok(Self::Gzip(GzDecoder::new(Vec::new()))),
-            "deflate" => Ok(Self::Deflate(ZlibDecoder::new(Vec::new()))),
-            other => Err(Failure::new(Fault::Encoding, format!("the body's coding '{other}' was not asked for"))),
-        }
-    }
-
-    fn is_coded(&self) -> bool {
-        !matches!(self, Self::Plain)
-    }
-
-    fn take(&mut self, bytes: &[u8], mut plain: impl FnMut(&[u8]) -> Result<(), Failure>) -> Result<(), Failure> {
-        use std::io::Write as _;
-        // Small steps: a bomb unfolds a thousandfold.
-        for step in bytes.chunks(4096) {
-            let written = match self {
-                Self::Plain => {
-                    plain(step)?;
-                    continue;
-                }
-                Self::Gzip(decoder) => decoder.write_all(step).map(|()| std::mem::take(decoder.get_mut())),
-                Self::Deflate(decoder) => decoder.write_all(step).map(|()| std::mem::take(decoder.get_mut())),
-            };
-            plain(&written.map_err(|error| broken(&error))?)?;
-        }
-        Ok(())
-    }
-
-    fn finish(&mut self, mut plain: impl FnMut(&[u8]) -> Result<(), Failure>) -> Result<(), Failure> {
-        let rest = match self {
-            Self::Plain => return Ok(()),
-            Self::Gzip(decoder) => decoder.try_finish().map(|()| std::mem::take(decoder.get_mut())),
-            Self::Deflate(decoder) => decoder.try_finish().map(|()| std::mem::take(decoder.get_mut())),
-        };
-        plain(&rest.map_err(|error| broken(&error))?)
-    }
-}
-
-fn broken(error: &std::io::Error) -> Failure {
-    Failure::new(Fault::Encoding, format!("the body's coding is broken: {}", cause(error)))
-}
-
 impl AttemptRunner for Requester<'_> {
+    const TIMED_OUT: u8 = REQUEST_TIMED_OUT;
+    const LOST: u8 = WRITE_FAILED;
+
     fn attempt(&mut self, facts: &Facts) -> Attempted {
         let waiter = self.waiter();
         let started = self.clock.elapsed().running;
         self.attempts = facts.attempt;
         self.reached = false;
-        self.failed_body.clear();
-        self.last = Last::default();
-        let result = self.chain(&waiter);
+        self.without_key = false;
+        self.last = Last { url: self.plan.url.to_string(), method: self.plan.method.clone(), ..Last::default() };
+        self.connector.times = write_out::Times::default();
+        let cleared = self.failed_body.clear().map_err(|error| Failure::new(Fault::Write, cause(&error)));
+        let result = cleared.and_then(|()| self.chain(&waiter));
+        self.reader_gone = matches!(result, Err(Failure::Fault { fault: Fault::ReaderGone, .. }));
         self.last.took = self.clock.elapsed().running.saturating_sub(started);
         self.last.size = self.output.size();
+        self.last.times = self.last.times.since(started);
         let (outcome, response) = match result {
             Ok(response) => (Outcome::Responded(response.status), Some(response)),
-            Err(Failure::TimedOut(limit)) => (Outcome::TimedOut(limit), None),
+            Err(Failure::TimedOut(limit)) => {
+                self.last.failure = Some((REQUEST_TIMED_OUT, "a time limit passed".to_owned()));
+                (Outcome::TimedOut(limit), None)
+            }
             Err(Failure::Interrupted(signal)) => (Outcome::Interrupted(signal), None),
             Err(Failure::Fault { fault, text }) => {
+                self.last.failure = Some((fault.code(), text.clone()));
                 (Outcome::TransportFailed { code: fault.code(), may_pass: fault.may_pass(), error: text }, None)
             }
         };
         let obstacle = match outcome {
             Outcome::Interrupted(signal) => Some(Obstacle::Interrupted(signal)),
+            _ if self.reader_gone => Some(Obstacle::ReaderGone),
             _ if !self.may_repeat(&outcome, response.as_ref()) => Some(Obstacle::UnsafeRequest),
             _ => None,
         };
@@ -367,15 +420,28 @@ impl AttemptRunner for Requester<'_> {
     }
 
     fn conclude(&mut self, reason: &StopReason) -> Result<(), Conclusion> {
-        let waiter = Waiter::new(self.clock, Ends::default());
+        if matches!(reason, StopReason::Interrupted(_)) {
+            return Ok(());
+        }
+        if self.reader_gone {
+            return Err(Conclusion::ReaderGone);
+        }
+        let total = self.plan.total_timeout.filter(|_| *reason == StopReason::Success);
+        let total = total.map(|limit| (limit, TimeLimit::Total(limit)));
+        let waiter = Waiter::new(self.clock, Ends { total, ..Ends::default() });
         let written = self.write_result(*reason == StopReason::Success, &waiter);
         written.map_err(|failure| match failure {
             Failure::Interrupted(signal) => Conclusion::Interrupted(signal),
-            other => Conclusion::Lost(other.to_string()),
+            Failure::TimedOut(_) => Conclusion::TimedOut,
+            Failure::Fault { fault: Fault::ReaderGone, .. } => Conclusion::ReaderGone,
+            other @ Failure::Fault { .. } => Conclusion::Lost(other.to_string()),
         })
     }
 
     fn prepare_retry(&mut self) -> Result<(), Obstacle> {
+        if self.output.is_stdout() && reader_is_gone() {
+            return Err(Obstacle::ReaderGone);
+        }
         Ok(())
     }
 }
@@ -384,41 +450,50 @@ impl Requester<'_> {
     /// Writes what the run came to: the body, the heads, and what `-w` asks for.
     fn write_result(&mut self, success: bool, waiter: &Waiter<'_>) -> Result<(), Failure> {
         let heads = std::mem::take(&mut self.last.heads);
-        if let Some(path) = &self.plan.dump_heads {
-            self.write_heads(path, &heads, waiter)?;
+        if let Some(file) = &self.dump {
+            file.write(&heads, waiter)?;
         }
-        if success {
-            self.output.finish(&heads, waiter)?;
-        } else if self.plan.output.keep_failure {
-            let heads = if self.plan.output.include { &heads[..] } else { b"" };
-            let body = [heads, &self.failed_body].concat();
-            match &self.plan.output.file {
-                None => output::write_stdout(&body, waiter)?,
-                Some(path) => std::fs::write(path, body).map_err(|error| {
-                    Failure::new(Fault::Write, format!("{} cannot be written: {}", path.display(), cause(&error)))
-                })?,
+        let include = self.plan.output.include;
+        if success && !self.output.is_whole() && !self.last.head.raw.is_empty() {
+            // A rule of the user's made a success of it.
+            let heads = if include { &heads[..] } else { b"" };
+            self.output.finish_failure(heads, &self.failed_body, waiter)?;
+        } else if success {
+            self.output.finish(waiter)?;
+        } else if self.plan.output.failures == Failures::Written && !self.last.head.raw.is_empty() {
+            let heads = if include { &heads[..] } else { b"" };
+            // A rule of the user's may have made a failure of a body that is good and whole.
+            if self.output.is_whole() {
+                self.output.finish(waiter)?;
+            } else {
+                self.output.finish_failure(heads, &self.failed_body, waiter)?;
             }
-        } else if self.plan.output.include && self.plan.output.file.is_none() && !heads.is_empty() {
+        } else if include && self.output.is_stdout() && !self.output.is_released() {
             output::write_stdout(&heads, waiter)?;
         }
         if let Some(format) = &self.plan.write_out {
-            let text = write_out::fill(format, &self.figures());
-            output::write_stdout(text.as_bytes(), waiter)?;
+            let text = write_out::fill(format, &self.figures(success));
+            output::write_stdout(text.stdout.as_bytes(), waiter)?;
+            // What cannot be said cannot be said to anybody.
+            let _ = std::io::Write::write_all(&mut std::io::stderr(), text.stderr.as_bytes());
         }
         Ok(())
     }
 
-    fn write_heads(&self, path: &std::path::Path, heads: &[u8], waiter: &Waiter<'_>) -> Result<(), Failure> {
-        if path.as_os_str() == "-" {
-            return output::write_stdout(heads, waiter);
-        }
-        std::fs::write(path, heads).map_err(|error| {
-            Failure::new(Fault::Write, format!("-D {} cannot be written: {}", path.display(), cause(&error)))
-        })
-    }
-
-    fn figures(&self) -> write_out::Figures<'_> {
+    fn figures(&self, success: bool) -> write_out::Figures<'_> {
+        let (exit_code, error) = match &self.last.failure {
+            _ if success => (0, ""),
+            Some((code, text)) => (*code, text.as_str()),
+            None => (HTTP_FAILURE, "the status is a failure"),
+        };
         write_out::Figures {
+            heads: self.last.size_of_heads,
+            given_url: &self.plan.given_url,
+            times: self.last.times,
+            peer: self.last.peer,
+            file: self.plan.output.file.as_deref(),
+            exit_code,
+            error,
             head: &self.last.head,
             url: &self.last.url,
             method: &self.last.method,

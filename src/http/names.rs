@@ -3,15 +3,15 @@
 //! resolver loads modules that a static program cannot load safely, so it is not asked.
 
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::Duration;
 
-use rustix::event::PollFlags;
+use rustix::event::{PollFd, PollFlags};
+use rustix::net::sockopt::socket_error;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, connect, recv, send, socket_with};
-use simple_dns::rdata::RData;
-use simple_dns::{CLASS, Name, Packet, PacketFlag, Question, RCODE, TYPE};
 
+use super::dns::{Answer, Kind, Query};
 use super::failure::{Failure, Fault};
 use super::waiter::Waiter;
 
@@ -43,30 +43,31 @@ const MAX_FILE: u64 = 16 * 1024 * 1024;
 /// All addresses of a host, those to be tried first in front; never empty.
 pub fn resolve(host: &str, family: Family, waiter: &Waiter<'_>) -> Result<Vec<IpAddr>, Failure> {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
-    let mut found = match bare.parse() {
-        Ok(address) => vec![address],
-        Err(_) => by_name(bare, waiter)?,
+    let found = match bare.parse::<IpAddr>() {
+        Ok(address) if family.admits(&address) => return Ok(vec![address]),
+        Ok(_) => return Err(Failure::new(Fault::Connect, format!("{host} is no address of the kind asked for"))),
+        Err(_) => by_name(bare, family, waiter)?,
     };
-    found.retain(|address| family.admits(address));
-    if found.is_empty() {
-        return Err(Failure::new(Fault::Name, format!("{host} has no address of the kind asked for")));
-    }
     // Where both ways are open the newer one goes first, as everywhere.
     let (v6, v4): (Vec<_>, Vec<_>) = found.into_iter().partition(IpAddr::is_ipv6);
     Ok(if v6.iter().any(has_route) { [v6, v4].concat() } else { [v4, v6].concat() })
 }
 
-fn by_name(name: &str, waiter: &Waiter<'_>) -> Result<Vec<IpAddr>, Failure> {
-    let name = name.strip_suffix('.').unwrap_or(name);
+fn by_name(name: &str, family: Family, waiter: &Waiter<'_>) -> Result<Vec<IpAddr>, Failure> {
+    let relative = name.strip_suffix('.').unwrap_or(name);
     let hosts = read("/etc/hosts").unwrap_or_default();
-    let found = in_hosts(&String::from_utf8_lossy(&hosts), name);
-    if !found.is_empty() {
-        return Ok(found);
+    let mut found = in_hosts(&String::from_utf8_lossy(&hosts), relative);
+    let lower = relative.to_ascii_lowercase();
+    if lower == "localhost" || lower.ends_with(".localhost") {
+        // This machine, whatever the file leaves out (RFC 6761 §6.3).
+        for address in [IpAddr::from(Ipv6Addr::LOCALHOST), Ipv4Addr::LOCALHOST.into()] {
+            if !found.contains(&address) {
+                found.push(address);
+            }
+        }
     }
-    if name.eq_ignore_ascii_case("localhost") || name.to_ascii_lowercase().ends_with(".localhost") {
-        return Ok(vec![Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()]);
-    }
-    by_servers(name, waiter)
+    found.retain(|address| family.admits(address));
+    if found.is_empty() { by_servers(name, family, waiter) } else { Ok(found) }
 }
 
 fn read(path: &str) -> Option<Vec<u8>> {
@@ -89,116 +90,269 @@ fn in_hosts(hosts: &str, name: &str) -> Vec<IpAddr> {
     found
 }
 
-/// Asks the name servers, with the search list of resolv.conf.
-fn by_servers(name: &str, waiter: &Waiter<'_>) -> Result<Vec<IpAddr>, Failure> {
-    let text = read("/etc/resolv.conf").unwrap_or_default();
-    let config = resolv_conf::Config::parse(&text).unwrap_or_default();
-    let mut servers: Vec<IpAddr> = config.nameservers.iter().map(IpAddr::from).collect();
-    if servers.is_empty() {
-        servers.push(Ipv4Addr::LOCALHOST.into());
-    }
-    let dots = name.bytes().filter(|&byte| byte == b'.').count();
-    let searched = config.get_last_search_or_domain().map(|domain| format!("{name}.{domain}"));
-    let mut candidates: Vec<String> = searched.collect();
-    let at = if dots >= usize::try_from(config.ndots).unwrap_or(1) { 0 } else { candidates.len() };
-    candidates.insert(at, name.to_owned());
-    let patience = Duration::from_secs(u64::from(config.timeout.max(1)));
-    let mut silent = false;
-    for candidate in &candidates {
-        for _ in 0..config.attempts.max(1) {
-            match ask_all(candidate, &servers, patience, waiter)? {
-                Reply::Addresses(found) => return Ok(found),
-                Reply::None => break,
-                Reply::Silence => silent = true,
+/// What resolv.conf says; the limits are the C library's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Servers {
+    addresses: Vec<SocketAddr>,
+    search: Vec<String>,
+    /// A name with so many dots is first taken as it is.
+    dots: usize,
+    patience: Duration,
+    rounds: u32,
+}
+
+impl Servers {
+    /// Reads the file; what is not known in it is passed over, as the C library does.
+    fn parse(text: &str) -> Self {
+        let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, DNS));
+        let mut servers =
+            Self { addresses: Vec::new(), search: Vec::new(), dots: 1, patience: Duration::from_secs(5), rounds: 2 };
+        for line in text.lines() {
+            let line = line.split(['#', ';']).next().unwrap_or_default();
+            let mut words = line.split_ascii_whitespace();
+            match words.next() {
+                Some("nameserver") if servers.addresses.len() < 3 => {
+                    servers.addresses.extend(words.next().and_then(server_address));
+                }
+                Some("search") => servers.search = words.map(str::to_owned).collect(),
+                Some("domain") => servers.search = words.take(1).map(str::to_owned).collect(),
+                Some("options") => {
+                    for word in words {
+                        let Some((name, value)) = word.split_once(':') else { continue };
+                        match (name, value.parse::<u32>()) {
+                            ("ndots", Ok(dots)) => servers.dots = usize::try_from(dots.min(15)).unwrap_or(1),
+                            ("timeout", Ok(seconds)) => {
+                                servers.patience = Duration::from_secs(seconds.clamp(1, 30).into());
+                            }
+                            ("attempts", Ok(rounds)) => servers.rounds = rounds.clamp(1, 5),
+                            _ => {}
+                        }
+                    }
+                }
+                _ => {}
             }
         }
+        if servers.addresses.is_empty() {
+            servers.addresses.push(loopback);
+        }
+        servers
     }
-    let why = if silent { "no name server answers" } else { "no such name" };
-    Err(Failure::new(Fault::Name, format!("cannot resolve {name}: {why}")))
+
+    /// The whole names that a name may stand for, in the order in which they are tried.
+    fn candidates(&self, name: &str) -> Vec<String> {
+        if name.ends_with('.') {
+            return vec![name.to_owned()];
+        }
+        let mut candidates: Vec<String> =
+            self.search.iter().map(|domain| format!("{name}.{}", domain.trim_matches('.'))).collect();
+        let dots = name.bytes().filter(|&byte| byte == b'.').count();
+        let at = if dots >= self.dots { 0 } else { candidates.len() };
+        candidates.insert(at, name.to_owned());
+        candidates
+    }
+}
+
+/// An address, which may say by which interface it is reached.
+fn server_address(text: &str) -> Option<SocketAddr> {
+    let Some((address, scope)) = text.split_once('%') else {
+        return Some(SocketAddr::new(text.parse().ok()?, DNS));
+    };
+    let scope = scope.parse().ok().or_else(|| {
+        let socket = socket_with(AddressFamily::INET6, SocketType::DGRAM, SocketFlags::CLOEXEC, None).ok()?;
+        rustix::net::netdevice::name_to_index(&socket, scope).ok()
+    })?;
+    Some(SocketAddrV6::new(address.parse().ok()?, DNS, 0, scope).into())
+}
+
+/// Asks the name servers, with the search list of resolv.conf.
+fn by_servers(name: &str, family: Family, waiter: &Waiter<'_>) -> Result<Vec<IpAddr>, Failure> {
+    let text = read("/etc/resolv.conf").unwrap_or_default();
+    let servers = Servers::parse(&String::from_utf8_lossy(&text));
+    let mut failed = false;
+    for candidate in servers.candidates(name) {
+        match ask_all(&candidate, family, &servers, waiter)? {
+            Reply::Addresses(found) => return Ok(found),
+            Reply::None => {}
+            // There may still be a longer name.
+            Reply::Failed => failed = true,
+            Reply::Silence => {
+                let asked: Vec<_> = servers.addresses.iter().map(|server| server.ip().to_string()).collect();
+                return Err(unresolved(name, &format!("no name server answers (asked: {})", asked.join(", "))));
+            }
+            Reply::NoName => return Err(unresolved(name, "it is no name")),
+        }
+    }
+    Err(unresolved(name, if failed { "the name servers failed" } else { "no such name" }))
+}
+
+fn unresolved(name: &str, why: &str) -> Failure {
+    Failure::new(Fault::Name, format!("cannot resolve {name}: {why}"))
 }
 
 enum Reply {
     Addresses(Vec<IpAddr>),
     /// The name has none.
     None,
+    /// Servers answer, but do not know.
+    Failed,
     /// Nobody has answered, or could.
     Silence,
+    /// It cannot be asked for.
+    NoName,
 }
 
-fn ask_all(name: &str, servers: &[IpAddr], patience: Duration, waiter: &Waiter<'_>) -> Result<Reply, Failure> {
-    for server in servers {
-        match ask(name, *server, patience, waiter)? {
-            Reply::Silence => {}
-            reply => return Ok(reply),
+fn ask_all(name: &str, family: Family, servers: &Servers, waiter: &Waiter<'_>) -> Result<Reply, Failure> {
+    let mut last = Reply::Silence;
+    for _ in 0..servers.rounds {
+        let mut all_failed = true;
+        for server in &servers.addresses {
+            match ask(name, family, *server, servers.patience, waiter)? {
+                Reply::Silence => all_failed = false,
+                Reply::Failed => last = Reply::Failed,
+                reply => return Ok(reply),
+            }
+        }
+        // Who was asked and does not know is not asked again at once.
+        if all_failed {
+            break;
         }
     }
-    Ok(Reply::Silence)
+    Ok(last)
 }
 
-/// Asks one server for both kinds of addresses at once.
-fn ask(name: &str, server: IpAddr, patience: Duration, waiter: &Waiter<'_>) -> Result<Reply, Failure> {
-    let wrong = |_| Failure::new(Fault::Name, format!("cannot resolve {name}: it is no name"));
-    let mut id = [0; 4];
-    let _ = rustix::rand::getrandom(&mut id, rustix::rand::GetRandomFlags::empty());
-    let ids = [u16::from_le_bytes([id[0], id[1]]), u16::from_le_bytes([id[2], id[3]])];
-    let kinds = [TYPE::A, TYPE::AAAA];
-    let Some(socket) = datagram_to(server) else { return Ok(Reply::Silence) };
-    for (id, kind) in ids.into_iter().zip(kinds) {
-        let mut packet = Packet::new_query(id);
-        packet.set_flags(PacketFlag::RECURSION_DESIRED);
-        let name = Name::new(name).map_err(wrong)?;
-        packet.questions.push(Question::new(name, kind.into(), CLASS::IN.into(), false));
-        let bytes = packet.build_bytes_vec().map_err(wrong)?;
-        if send(&socket, &bytes, SendFlags::NOSIGNAL).is_err() {
+/// How long an answer of one kind is awaited once the other kind is there (RFC 8305 §3 has
+/// 50 ms, which is for people who watch).
+const SECOND_KIND: Duration = Duration::from_millis(500);
+
+/// Asks one server for all kinds of addresses that are wanted at once.
+fn ask(
+    name: &str,
+    family: Family,
+    server: SocketAddr,
+    patience: Duration,
+    waiter: &Waiter<'_>,
+) -> Result<Reply, Failure> {
+    let kinds = match family {
+        Family::Any => &[Kind::A, Kind::Aaaa][..],
+        Family::V4 => &[Kind::A],
+        Family::V6 => &[Kind::Aaaa],
+    };
+    let mut queries = Vec::new();
+    for kind in kinds {
+        let mut id = [0; 2];
+        let _ = rustix::rand::getrandom(&mut id, rustix::rand::GetRandomFlags::empty());
+        let Some(query) = Query::new(u16::from_ne_bytes(id), *kind, name) else { return Ok(Reply::NoName) };
+        queries.push(query);
+    }
+    let Some(socket) = datagram(server) else { return Ok(Reply::Silence) };
+    for query in &queries {
+        if send(&socket, &query.bytes(), SendFlags::NOSIGNAL).is_err() {
             return Ok(Reply::Silence);
         }
     }
-    let end = waiter.now().saturating_add(patience);
-    let (mut open, mut found, mut refused) = (vec![ids[0], ids[1]], Vec::new(), false);
-    while !open.is_empty() {
-        let mut fds = vec![rustix::event::PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN)];
+    let mut end = waiter.now().saturating_add(patience);
+    let (mut found, mut failed, mut none) = (Vec::new(), false, false);
+    while !queries.is_empty() && waiter.now() < end {
+        let mut fds = vec![PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN)];
         waiter.wait(&mut fds, Some(end))?;
         let mut buffer = [0; 4096];
-        match recv(&socket, &mut buffer[..], RecvFlags::DONTWAIT) {
-            Ok((count, _)) => {
-                let Ok(packet) = Packet::parse(&buffer[..count]) else { continue };
-                let Some(at) = open.iter().position(|id| *id == packet.id()) else { continue };
-                match packet.rcode() {
-                    RCODE::NoError | RCODE::NameError => {}
-                    _ => refused = true,
-                }
-                open.swap_remove(at);
-                found.extend(packet.answers.iter().filter_map(|record| match &record.rdata {
-                    RData::A(address) => Some(IpAddr::from(Ipv4Addr::from(address.address))),
-                    RData::AAAA(address) => Some(IpAddr::from(Ipv6Addr::from(address.address))),
-                    _ => None,
-                }));
-            }
-            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) if waiter.now() < end => {}
-            // Nobody there, or silence.
+        let count = match recv(&socket, &mut buffer[..], RecvFlags::DONTWAIT) {
+            Ok((count, _)) => count,
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => continue,
+            // Nobody there.
             Err(_) => break,
+        };
+        let told = queries.iter().enumerate().find_map(|(at, query)| Some((at, query.answer(&buffer[..count])?)));
+        let Some((at, mut answer)) = told else { continue };
+        let query = queries.swap_remove(at);
+        if answer == Answer::Truncated {
+            answer = ask_by_stream(&query, server, end, waiter)?.unwrap_or(Answer::Failed);
+        }
+        match answer {
+            Answer::Addresses(addresses) => {
+                none |= addresses.is_empty();
+                found.extend(addresses);
+            }
+            // There is none of the other kind then.
+            Answer::NoName if found.is_empty() => return Ok(Reply::None),
+            Answer::NoName => {}
+            Answer::Failed | Answer::Truncated => failed = true,
+        }
+        if !found.is_empty() {
+            end = end.min(waiter.now().saturating_add(SECOND_KIND));
         }
     }
-    Ok(match (found.is_empty(), open.is_empty() && !refused) {
+    Ok(match (found.is_empty(), queries.is_empty()) {
         (false, _) => Reply::Addresses(found),
-        (true, true) => Reply::None,
-        (true, false) => Reply::Silence,
+        (true, false) if !failed && !none => Reply::Silence,
+        (true, true) if !failed => Reply::None,
+        (true, _) => Reply::Failed,
     })
+}
+
+/// Asks over TCP, where an answer of any length fits. `None` where that fails.
+fn ask_by_stream(
+    query: &Query,
+    server: SocketAddr,
+    end: Duration,
+    waiter: &Waiter<'_>,
+) -> Result<Option<Answer>, Failure> {
+    let Some(socket) = socket_to(server, SocketType::STREAM) else { return Ok(None) };
+    let message = query.bytes();
+    let length = u16::try_from(message.len()).unwrap_or_default();
+    let out = [&length.to_be_bytes()[..], &message].concat();
+    let (mut sent, mut received, mut connected) = (0, Vec::new(), false);
+    while waiter.now() < end {
+        let flags = if sent < out.len() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+        let mut fds = vec![PollFd::from_borrowed_fd(socket.as_fd(), flags)];
+        waiter.wait(&mut fds, Some(end))?;
+        if !connected {
+            if fds.iter().all(|fd| fd.revents().is_empty()) {
+                continue;
+            }
+            if !matches!(socket_error(&socket), Ok(Ok(()))) {
+                return Ok(None);
+            }
+            connected = true;
+        }
+        if sent < out.len() {
+            match send(&socket, &out[sent..], SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+                Ok(count) => sent += count,
+                Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
+                Err(_) => return Ok(None),
+            }
+        }
+        let mut buffer = [0; 4096];
+        match recv(&socket, &mut buffer[..], RecvFlags::DONTWAIT) {
+            Ok((0, _)) => return Ok(None),
+            Ok((count, _)) => received.extend_from_slice(&buffer[..count]),
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
+            Err(_) => return Ok(None),
+        }
+        if let [high, low, rest @ ..] = received.as_slice()
+            && let Some(whole) = rest.get(..usize::from(u16::from_be_bytes([*high, *low])))
+        {
+            return Ok(query.answer(whole).filter(|answer| *answer != Answer::Truncated));
+        }
+    }
+    Ok(None)
 }
 
 /// The port of name servers.
 const DNS: u16 = 53;
 
-fn datagram_to(server: IpAddr) -> Option<OwnedFd> {
-    datagram(SocketAddr::new(server, DNS))
+fn datagram(address: SocketAddr) -> Option<OwnedFd> {
+    socket_to(address, SocketType::DGRAM)
 }
 
-fn datagram(address: SocketAddr) -> Option<OwnedFd> {
+fn socket_to(address: SocketAddr, kind: SocketType) -> Option<OwnedFd> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = socket_with(family, SocketType::DGRAM, flags, None).ok()?;
-    connect(&socket, &address).ok()?;
-    Some(socket)
+    let socket = socket_with(family, kind, flags, None).ok()?;
+    match connect(&socket, &address) {
+        Ok(()) | Err(rustix::io::Errno::INPROGRESS | rustix::io::Errno::INTR) => Some(socket),
+        Err(_) => None,
+    }
 }
 
 /// Whether this machine knows a way to an address; nothing is sent.
@@ -218,5 +372,24 @@ mod tests {
         assert_eq!(found("LOOP"), ["127.0.0.1"]);
         assert_eq!(found("web"), ["10.0.0.1", "10.0.0.2"]);
         assert!(found("x").is_empty() && found("127.0.0.1").is_empty());
+    }
+
+    #[test]
+    fn resolv_conf_is_read_as_the_c_library_reads_it() {
+        let text = "# x\nnameserver 10.0.0.1\nnameserver ::1 # y\nnameserver nonsense\nnameserver fe80::1%3\n\
+                    nameserver 10.0.0.4\ndomain a\nsearch b.example. c\n; z\n\
+                    options ndots:2 timeout:99 attempts:0 rotate edns0 what:ever nonsense\nwhat\n";
+        let servers = Servers::parse(text);
+        let shown: Vec<_> = servers.addresses.iter().map(ToString::to_string).collect();
+        assert_eq!(shown, ["10.0.0.1:53", "[::1]:53", "[fe80::1%3]:53"]);
+        assert_eq!((servers.dots, servers.patience, servers.rounds), (2, Duration::from_secs(30), 1));
+        assert_eq!(servers.candidates("x"), ["x.b.example", "x.c", "x"]);
+        assert_eq!(servers.candidates("x.y.z"), ["x.y.z", "x.y.z.b.example", "x.y.z.c"]);
+        assert_eq!(servers.candidates("x."), ["x."]);
+        let none = Servers::parse("\u{feff}");
+        assert_eq!(
+            (none.addresses[0].to_string().as_str(), none.candidates("x")),
+            ("127.0.0.1:53", vec!["x".to_owned()])
+        );
     }
 }

@@ -1,18 +1,21 @@
 //! Where an answer's body goes: held until it is known to be good and whole, continued
 //! where it broke off, and put in its place at once.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
-use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::io::{self, Write as _};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat};
+use rustix::fs::{Access, AtFlags, CWD, FallocateFlags, Mode, OFlags, linkat};
 use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
 
+use super::LOOKED_AT;
 use super::failure::{Failure, Fault};
 use super::framing::Head;
 use super::waiter::Waiter;
@@ -28,14 +31,26 @@ pub struct OutputPlan {
     pub live: bool,
     /// Whether the heads stand before it (`-i`).
     pub include: bool,
-    /// Whether the body of a failure is kept too (`--fail-with-body`).
-    pub keep_failure: bool,
+    /// Whether the body of a failure is kept too.
+    pub failures: Failures,
     /// What it must be, as SHA-256.
     pub checksum: Option<[u8; 32]>,
     /// Where to go on with a file that is partly there (`-C`).
     pub resume: Option<Resume>,
     /// Where what is kept goes, once it is too much for memory.
     pub spool_folder: PathBuf,
+}
+
+/// What becomes of the bodies of failures.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Failures {
+    /// They are not kept.
+    #[default]
+    Dropped,
+    /// They are kept, because a rule of the user's (`--succeed-on`) may make a success of one.
+    MaySucceed,
+    /// The last one is written (`--fail-with-body`).
+    Written,
 }
 
 /// `-C`.
@@ -50,17 +65,59 @@ pub enum Resume {
 /// The body of a run's answers, across its attempts.
 pub struct Output<'a> {
     plan: &'a OutputPlan,
+    place: Place,
     store: Store,
+    /// The heads that stand before it, until they are written.
+    heads: Vec<u8>,
     /// Bytes of the body that are there.
     have: u64,
-    /// The first byte that is asked for by the user's own `-C`.
+    /// The first byte of the whole that is asked for by the user's own `-C`.
     first: u64,
+    /// Which byte of the whole the first one that is there is.
+    start: u64,
+    /// The last byte of the whole that is wanted, where the user wants a part (`-r`).
+    last: Option<u64>,
     /// The length of the whole, where an answer told it.
     total: Option<u64>,
-    /// What tells that the server's is still the same, in the form of `If-Range`.
-    validator: Option<String>,
+    /// What the server's version is known by, and where it came from.
+    version: Option<Version>,
+    source: String,
     /// Whether bytes went to where they cannot be taken back from.
     released: bool,
+    /// Whether the body is there to its end.
+    whole: bool,
+    /// The sum over what is there, where it is to be checked.
+    sum: Option<Sha256>,
+    /// The beginning of the body, for rules that look at it.
+    seen: Vec<u8>,
+    /// The special file, once it is open.
+    special: Option<OwnedFd>,
+    /// Standard output, once something was written there.
+    stdout: Option<Target>,
+    /// Whether the server says that what the user has is still good (304).
+    unchanged: bool,
+}
+
+/// Where a body goes in the end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Place {
+    /// Standard output, under whatever name.
+    Stdout,
+    /// A device or a named pipe, written as it is.
+    Special(PathBuf),
+    /// A file that goes on where it ends (`-C`).
+    After(PathBuf),
+    /// A file that is replaced.
+    File(PathBuf),
+}
+
+/// What tells one version of a resource from another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Version {
+    /// A strong entity tag.
+    Tag(String),
+    /// The time of the last change.
+    Changed(String),
 }
 
 /// Where bytes are until they are known to be good.
@@ -91,83 +148,142 @@ impl Drop for Beside {
 impl<'a> Output<'a> {
     /// An output that has nothing yet. Fails where the file can never be written.
     pub fn new(plan: &'a OutputPlan) -> Result<Self, String> {
+        let place = place(plan)?;
         let spool = || Store::Spool(Spool::new(plan.spool_folder.clone()));
-        let mut first = 0;
-        let store = match &plan.file {
-            None => spool(),
-            Some(path) => {
-                let metadata = fs::metadata(path);
-                if metadata.as_ref().is_ok_and(fs::Metadata::is_dir) {
-                    return Err(format!("{} is a folder", path.display()));
-                }
-                let size = metadata.as_ref().map_or(0, fs::Metadata::len);
-                first = match plan.resume {
-                    Some(Resume::AfterFile) => size,
-                    Some(Resume::At(at)) => at,
-                    None => 0,
-                };
-                let is_special = metadata.is_ok_and(|metadata| !metadata.is_file());
-                if is_special || plan.resume.is_some() || plan.live {
-                    spool()
-                } else {
-                    // Where a neighbour cannot be made it is copied into place in the end.
-                    beside(path).map_or_else(|_| spool(), Store::Beside)
-                }
-            }
+        let store = match &place {
+            Place::File(path) => match beside(path) {
+                Ok(beside) => Store::Beside(beside),
+                // Where a neighbour cannot be made it is copied into place in the end.
+                Err(_) if path.exists() => spool(),
+                Err(error) => return Err(format!("{} cannot be written: {}", path.display(), cause(&error))),
+            },
+            _ => spool(),
         };
-        Ok(Self { plan, store, have: 0, first, total: None, validator: None, released: false })
+        let size = || plan.file.as_ref().and_then(|path| fs::metadata(path).ok()).map_or(0, |metadata| metadata.len());
+        let first = match plan.resume {
+            Some(Resume::AfterFile) => size(),
+            Some(Resume::At(at)) => at,
+            None => 0,
+        };
+        Ok(Self {
+            plan,
+            place,
+            store,
+            heads: Vec::new(),
+            have: 0,
+            first,
+            start: first,
+            last: None,
+            total: None,
+            version: None,
+            source: String::new(),
+            released: false,
+            whole: false,
+            sum: plan.checksum.map(|_| Sha256::new()),
+            seen: Vec::new(),
+            special: None,
+            stdout: None,
+            unchanged: false,
+        })
     }
 
-    /// The fields that ask for the rest only.
-    pub fn continuation(&self) -> Vec<(String, String)> {
-        let from = self.first + self.have;
-        if from == 0 {
-            return Vec::new();
+    /// Makes ready for another attempt: a body that was whole, and yet a failure by the
+    /// user's rules, is not what is continued.
+    pub fn prepare(&mut self) -> Result<(), Failure> {
+        if self.whole {
+            return self.start_over();
         }
-        let mut fields = vec![("Range".to_owned(), format!("bytes={from}-"))];
-        if self.have > 0 {
-            fields.extend(self.validator.clone().map(|validator| ("If-Range".to_owned(), validator)));
+        if self.released && self.version.is_none() {
+            // A time limit ended it, which by itself would not have been the end.
+            return Err(Failure::new(Fault::Lost, format!("the body broke off{CANNOT_CONTINUE}")));
         }
-        fields
-    }
-
-    /// Makes ready for the body of a successful answer.
-    pub fn begin(&mut self, head: &Head) -> Result<(), Failure> {
-        let asked = self.first + self.have;
-        if head.status == 206 && asked > 0 {
-            let Some((from, total)) = head.value("content-range").and_then(content_range) else {
-                return Err(Failure::new(Fault::Range, "the server sends a part without saying which"));
-            };
-            let same = |known: Option<u64>| known.is_none() || total.is_none() || known == total;
-            let changed = self.have > 0 && self.validator.is_some() && validator(head) != self.validator;
-            if from == asked && same(self.total) && !changed {
-                self.total = total;
-                if self.have == 0 {
-                    self.validator = validator(head);
-                }
-                return Ok(());
-            }
-            self.forget()?;
-            return Err(Failure::new(Fault::Range, "the server sends another part than was asked for"));
-        }
-        if self.first > 0 {
-            return Err(Failure::new(Fault::Range, "the server cannot continue the file (-C)"));
-        }
-        self.forget()?;
-        self.validator = validator(head);
-        self.total = head.value("content-length").and_then(|length| length.trim().parse().ok());
         Ok(())
     }
 
-    /// Starts over: what came of an earlier attempt is no longer wanted.
-    fn forget(&mut self) -> Result<(), Failure> {
+    /// The fields that ask for the rest only. They take the place of the user's own.
+    pub fn continuation(&self, method: &str) -> Vec<(String, String)> {
         if self.have == 0 {
+            let range = ("Range".to_owned(), format!("bytes={}-", self.first));
+            return if self.first > 0 { vec![range] } else { Vec::new() };
+        }
+        // Another method has no ranges (RFC 9110 §14.2), and without a guard two versions
+        // could be joined.
+        let Some(version) = self.version.as_ref().filter(|_| method == "GET") else { return Vec::new() };
+        let last = self.last.map(|last| last.to_string()).unwrap_or_default();
+        vec![
+            ("Range".to_owned(), format!("bytes={}-{last}", self.start.saturating_add(self.have))),
+            ("If-Range".to_owned(), version.text().to_owned()),
+        ]
+    }
+
+    /// Makes ready for the body of a successful answer from that source, whose chain had these
+    /// heads. `ranged` where the user asked for a part.
+    pub fn begin(&mut self, head: &Head, heads: &[u8], source: &str, ranged: bool) -> Result<(), Failure> {
+        let part = head.value("content-range").and_then(content_range);
+        self.unchanged = head.status == 304;
+        if head.status == 206 && self.have > 0 {
+            let same = |part: &Part| {
+                let total = self.total.is_none() || part.total.is_none() || self.total == part.total;
+                total && part.first == self.start.saturating_add(self.have)
+            };
+            // A redirect may lead elsewhere now, where the same tag means something else.
+            let goes_on = self.source == source && self.version.as_ref().is_some_and(|version| version.is_still(head));
+            if let Some(part) = part.filter(|part| goes_on && same(part)) {
+                self.total = self.total.or(part.total);
+                return Ok(());
+            }
+            self.start_over()?;
+            return Err(Failure::new(
+                Fault::Range,
+                "the server has another version of the body now, or sends another part of it than was asked for",
+            ));
+        }
+        if !matches!(head.status, 206 | 304) && self.first > 0 {
+            let text = "the server does not continue (-C): it sends the whole; leave -C out to take that";
+            return Err(Failure::new(Fault::NoRange, text));
+        }
+        self.start_over()?;
+        self.version = Version::of(head);
+        source.clone_into(&mut self.source);
+        (self.start, self.last, self.total) = (self.first, None, None);
+        if self.plan.include {
+            self.heads = heads.to_vec();
+        }
+        match (head.status, part) {
+            (206, Some(part)) if ranged || part.first == self.first => {
+                (self.start, self.total) = (part.first, part.total);
+                self.last = ranged.then_some(part.last);
+                Ok(())
+            }
+            (206, None) if self.first == 0 => {
+                // Several parts in one body: whatever they are, they cannot be continued.
+                self.version = None;
+                Ok(())
+            }
+            (206, _) => Err(Failure::new(Fault::NoRange, "the server sends another part than was asked for")),
+            _ => {
+                self.total = head.length();
+                Ok(())
+            }
+        }
+    }
+
+    /// Starts over: what came of an earlier attempt is no longer wanted.
+    pub fn start_over(&mut self) -> Result<(), Failure> {
+        if self.released {
+            return Err(Failure::new(
+                Fault::Lost,
+                "what was passed on already is not what the server sends now, and cannot be taken back: \
+                 -o FILE or --checksum holds it until it is whole",
+            ));
+        }
+        (self.version, self.total, self.last, self.whole) = (None, None, None, false);
+        self.start = self.first;
+        self.seen.clear();
+        self.sum = self.plan.checksum.map(|_| Sha256::new());
+        if std::mem::take(&mut self.have) == 0 {
             return Ok(());
         }
-        if self.released {
-            return Err(Failure::new(Fault::Range, "the server cannot continue what was passed on already"));
-        }
-        self.have = 0;
         let cleared = match &mut self.store {
             Store::Spool(spool) => spool.clear(),
             Store::Beside(beside) => beside.file.set_len(0).and_then(|()| io::Seek::rewind(&mut beside.file)),
@@ -177,27 +293,23 @@ impl<'a> Output<'a> {
 
     /// Whether an answer 416 says that everything is there.
     pub fn is_complete_by(&self, head: &Head) -> bool {
-        let total = head.value("content-range").and_then(|value| value.trim().strip_prefix("bytes */")?.parse().ok());
-        let there = self.first + self.have;
+        let total =
+            head.value("content-range").and_then(|value| value.trim().strip_prefix("bytes */")?.trim().parse().ok());
+        let there = self.start.saturating_add(self.have);
         there > 0 && total == Some(there)
-    }
-
-    /// Whether an answer 416 says that what is here is of another version.
-    pub fn restart(&mut self) -> Result<(), Failure> {
-        (self.validator, self.total) = (None, None);
-        self.forget()
     }
 
     /// Takes bytes of the body.
     pub fn take(&mut self, bytes: &[u8], waiter: &Waiter<'_>) -> Result<(), Failure> {
-        let is_stdout = self.plan.file.is_none();
-        let streams = self.plan.live
-            || is_stdout
-                && self.plan.checksum.is_none()
-                && (self.released || self.have + bytes.len() as u64 > IN_MEMORY as u64);
-        if streams {
+        let room = LOOKED_AT - self.seen.len();
+        self.seen.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        if let Some(sum) = &mut self.sum {
+            sum.update(bytes);
+        }
+        let is_much = self.have.saturating_add(bytes.len() as u64) > IN_MEMORY as u64;
+        let streams = self.plan.live || self.released || is_much && self.sum.is_none();
+        if streams && matches!(self.place, Place::Stdout | Place::Special(_)) {
             self.release(waiter)?;
-            self.released = true;
             self.have += bytes.len() as u64;
             return self.write(bytes, waiter);
         }
@@ -209,25 +321,93 @@ impl<'a> Output<'a> {
         kept.map_err(|error| lost(&error))
     }
 
-    /// Whether bytes are still missing that can be asked for alone.
-    pub fn can_continue(&self) -> bool {
-        self.have == 0 || self.validator.is_some() || !self.released
+    /// Notes that a body broke off, and says why that is the end where it is.
+    pub fn broke_off(&mut self, failure: Failure, coded: bool) -> Failure {
+        let can_continue = self.version.is_some() && !coded;
+        match failure {
+            Failure::Fault { fault, text }
+                if self.released && !can_continue && fault.may_pass() && fault != Fault::ReaderGone =>
+            {
+                Failure::new(Fault::Lost, text + CANNOT_CONTINUE)
+            }
+            other => {
+                if !can_continue && !self.released {
+                    let _ = self.start_over();
+                }
+                other
+            }
+        }
     }
 
-    /// Drops what cannot be continued.
-    pub fn note_broken(&mut self) {
-        if self.validator.is_none() && !self.released {
-            let _ = self.forget();
+    /// Notes that the body has come to its end: whether it is all, and what it should be.
+    pub fn complete(&mut self, head: &Head) -> Result<(), Failure> {
+        let end = self.last.map(|last| last.saturating_add(1)).or(self.total).filter(|_| head.status == 206);
+        let there = self.start.saturating_add(self.have);
+        match end {
+            Some(end) if there < end => {
+                return Err(Failure::new(
+                    Fault::Partial,
+                    format!("the server sent the bytes up to {there} of {end} only"),
+                ));
+            }
+            Some(end) if there > end => {
+                self.start_over()?;
+                return Err(Failure::new(
+                    Fault::Range,
+                    format!("the server sent more than the {end} bytes that it has"),
+                ));
+            }
+            _ => {}
         }
+        if let (Some(wanted), Some(sum)) = (self.plan.checksum, &self.sum) {
+            let got: [u8; 32] = sum.clone().finalize().into();
+            if got != wanted {
+                let text = format!("the body's SHA-256 is {}, not {}", hex(&got), hex(&wanted));
+                // What is wrong is not continued.
+                return Err(match self.start_over() {
+                    Ok(()) => Failure::new(Fault::Checksum, text),
+                    Err(_) => Failure::new(Fault::Lost, text),
+                });
+            }
+        }
+        self.whole = true;
+        Ok(())
+    }
+
+    /// The beginning of the body.
+    pub fn seen(&self) -> &[u8] {
+        &self.seen
+    }
+
+    /// Whether it goes to standard output.
+    pub fn is_stdout(&self) -> bool {
+        self.place == Place::Stdout
+    }
+
+    /// Whether something was passed on already.
+    pub fn is_released(&self) -> bool {
+        self.released
+    }
+
+    /// Whether a whole body is there.
+    pub fn is_whole(&self) -> bool {
+        self.whole
     }
 
     /// Passes on what is held.
     fn release(&mut self, waiter: &Waiter<'_>) -> Result<(), Failure> {
+        self.released = true;
+        let heads = std::mem::take(&mut self.heads);
+        self.write(&heads, waiter)?;
         let Store::Spool(spool) = &mut self.store else { return Ok(()) };
         if spool.length() == 0 {
             return Ok(());
         }
         let spool = std::mem::replace(spool, Spool::new(self.plan.spool_folder.clone()));
+        self.write_spool(&spool, waiter)
+    }
+
+    fn write_spool(&mut self, spool: &Spool, waiter: &Waiter<'_>) -> Result<(), Failure> {
         let mut buffer = vec![0; 64 * 1024];
         let mut offset = 0;
         loop {
@@ -241,74 +421,58 @@ impl<'a> Output<'a> {
         }
     }
 
-    fn write(&self, bytes: &[u8], waiter: &Waiter<'_>) -> Result<(), Failure> {
-        match &self.plan.file {
-            None => write_stdout(bytes, waiter),
-            Some(path) => {
-                let opened = File::options().append(true).create(true).open(path);
-                opened.and_then(|mut file| file.write_all(bytes)).map_err(|error| unwritable(path, &error))
+    /// Writes where bytes are passed on as they come.
+    fn write(&mut self, bytes: &[u8], waiter: &Waiter<'_>) -> Result<(), Failure> {
+        match &self.place {
+            Place::Special(path) if !bytes.is_empty() => {
+                if self.special.is_none() {
+                    self.special = Some(open_special(path, waiter)?);
+                }
+                let Some(file) = &self.special else { return Ok(()) };
+                write_special(file, path, bytes, waiter)
+            }
+            _ => {
+                let target = self.stdout.get_or_insert_with(|| Target::new(rustix::stdio::stdout()));
+                write_to(target, bytes, waiter)
             }
         }
     }
 
-    /// Whether the body is what its checksum says.
-    pub fn check(&mut self) -> Result<(), Failure> {
-        let Some(wanted) = self.plan.checksum else { return Ok(()) };
-        let mut hasher = Sha256::new();
-        let mut buffer = vec![0; 64 * 1024];
-        let mut offset = 0;
-        loop {
-            let count = match &self.store {
-                Store::Spool(spool) => spool.read_at(offset, &mut buffer),
-                Store::Beside(beside) => std::os::unix::fs::FileExt::read_at(&beside.file, &mut buffer, offset),
-            };
-            match count.map_err(|error| lost(&error))? {
-                0 => break,
-                count => {
-                    hasher.update(&buffer[..count]);
-                    offset += count as u64;
-                }
-            }
-        }
-        let got: [u8; 32] = hasher.finalize().into();
-        if got == wanted {
-            return Ok(());
-        }
-        // What is wrong is not continued.
-        (self.validator, self.total) = (None, None);
-        self.forget()?;
-        Err(Failure::new(Fault::Checksum, format!("the body's SHA-256 is {}, not {}", hex(&got), hex(&wanted))))
-    }
-
-    /// Puts what is known to be good in its place, after these heads.
-    pub fn finish(&mut self, heads: &[u8], waiter: &Waiter<'_>) -> Result<(), Failure> {
-        let heads = if self.plan.include { heads } else { b"" };
-        match &mut self.store {
-            Store::Beside(beside) if heads.is_empty() => {
-                let (path, result) = (beside.path.clone(), beside.replace());
-                result.map_err(|error| unwritable(&path, &error))
-            }
-            Store::Beside(beside) => {
-                let path = beside.path.clone();
-                let mut body = Vec::new();
-                let read = io::Seek::rewind(&mut beside.file).and_then(|()| beside.file.read_to_end(&mut body));
-                read.map_err(|error| lost(&error))?;
-                fs::write(&path, [heads, &body].concat()).map_err(|error| unwritable(&path, &error))
-            }
-            Store::Spool(_) => {
-                if let (Some(path), false) = (&self.plan.file, self.released || self.first > 0) {
-                    let special = fs::metadata(path).is_ok_and(|metadata| {
-                        let kind = metadata.file_type();
-                        kind.is_fifo() || kind.is_char_device() || kind.is_block_device() || kind.is_socket()
-                    });
-                    let made = if special { Ok(()) } else { File::create(path).map(drop) };
-                    made.map_err(|error| unwritable(path, &error))?;
-                }
-                if !heads.is_empty() {
-                    self.write(heads, waiter)?;
-                }
+    /// Puts what is known to be good in its place.
+    pub fn finish(&mut self, waiter: &Waiter<'_>) -> Result<(), Failure> {
+        let heads = std::mem::take(&mut self.heads);
+        match (&self.place, &mut self.store) {
+            (Place::File(_) | Place::After(_), _) if self.unchanged => Ok(()),
+            (Place::Stdout | Place::Special(_), _) => {
+                self.heads = heads;
                 self.release(waiter)
             }
+            (Place::After(path), Store::Spool(spool)) => append(path, &heads, spool),
+            (Place::File(path), Store::Spool(spool)) => copy_into(path, &heads, spool),
+            (Place::File(path) | Place::After(path), Store::Beside(beside)) => {
+                let path = path.clone();
+                let replaced = if heads.is_empty() { beside.replace() } else { beside.replace_after(&heads) };
+                replaced.map_err(|error| unwritable(&path, &error))
+            }
+        }
+    }
+
+    /// Puts the body of a failure in the place of a good one.
+    pub fn finish_failure(&mut self, heads: &[u8], body: &Spool, waiter: &Waiter<'_>) -> Result<(), Failure> {
+        match &self.place {
+            Place::Stdout | Place::Special(_) => {
+                self.write(heads, waiter)?;
+                self.write_spool(body, waiter)
+            }
+            // What is there of the file is a part of something else.
+            Place::After(_) => Ok(()),
+            Place::File(path) => match beside(path) {
+                Ok(mut new) => {
+                    let filled = new.file.write_all(heads).and_then(|()| fill(&mut new.file, body));
+                    filled.and_then(|()| new.replace()).map_err(|error| unwritable(path, &error))
+                }
+                Err(_) => copy_into(path, heads, body),
+            },
         }
     }
 
@@ -316,16 +480,157 @@ impl<'a> Output<'a> {
     pub fn size(&self) -> u64 {
         self.have
     }
+}
 
-    /// Bytes that were there before, and the length of the whole where it is known.
-    pub fn extent(&self) -> (u64, Option<u64>) {
-        (self.first + self.have, self.total.map(|total| total.max(self.first)))
+/// Why a body that broke off is the end.
+const CANNOT_CONTINUE: &str = "; it cannot be continued, because the server told no strong ETag or Last-Modified, nor \
+                               begun again, because its beginning was passed on already: -o FILE or --checksum holds \
+                               it until it is whole";
+
+/// What kind of place the file is. Fails where it can never be written.
+fn place(plan: &OutputPlan) -> Result<Place, String> {
+    let Some(path) = &plan.file else { return Ok(Place::Stdout) };
+    Ok(match place_of(path)? {
+        Place::File(path) if plan.resume.is_some() => Place::After(path),
+        place => place,
+    })
+}
+
+fn place_of(path: &Path) -> Result<Place, String> {
+    let unwritable = |error: io::Error| format!("{} cannot be written: {}", path.display(), cause(&error));
+    let metadata = match fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let folder = folder_of(&through_links(path));
+            let allowed = rustix::fs::access(&folder, Access::WRITE_OK | Access::EXEC_OK);
+            allowed.map_err(|error| unwritable(error.into()))?;
+            return Ok(Place::File(path.to_owned()));
+        }
+        Err(error) => return Err(unwritable(error)),
+    };
+    if metadata.is_dir() {
+        return Err(format!("{} is a folder", path.display()));
+    }
+    let own = (metadata.dev(), metadata.ino());
+    let is = |stream| rustix::fs::fstat(stream).is_ok_and(|stat| (stat.st_dev, stat.st_ino) == own);
+    if is(rustix::stdio::stdout()) {
+        return Ok(Place::Stdout);
+    }
+    let kind = metadata.file_type();
+    if kind.is_socket() {
+        return Err(format!("{} is a socket, which cannot be written like a file", path.display()));
+    }
+    rustix::fs::access(path, Access::WRITE_OK).map_err(|error| unwritable(error.into()))?;
+    let as_it_is = !kind.is_file() || is(rustix::stdio::stderr());
+    Ok(if as_it_is { Place::Special(path.to_owned()) } else { Place::File(path.to_owned()) })
+}
+
+/// A file beside the body that something is written to at the end (`-D`).
+pub struct SideFile(Place);
+
+impl SideFile {
+    /// Fails where it can never be written.
+    pub fn new(path: &Path) -> Result<Self, String> {
+        Ok(Self(if path.as_os_str() == "-" { Place::Stdout } else { place_of(path)? }))
+    }
+
+    /// Writes all of it.
+    pub fn write(&self, bytes: &[u8], waiter: &Waiter<'_>) -> Result<(), Failure> {
+        match &self.0 {
+            Place::Stdout => write_stdout(bytes, waiter),
+            Place::Special(path) => write_special(&open_special(path, waiter)?, path, bytes, waiter),
+            Place::File(path) | Place::After(path) => fs::write(path, bytes).map_err(|error| unwritable(path, &error)),
+        }
+    }
+}
+
+/// How often a named pipe is looked at for a reader.
+const READER: Duration = Duration::from_millis(20);
+
+/// Opens a device or named pipe without waiting for its reader alone.
+fn open_special(path: &Path, waiter: &Waiter<'_>) -> Result<OwnedFd, Failure> {
+    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    loop {
+        match rustix::fs::open(path, flags, Mode::empty()) {
+            Ok(file) => return Ok(file),
+            Err(Errno::NXIO) => waiter.wait(&mut Vec::new(), Some(waiter.now().saturating_add(READER)))?,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(unwritable(path, &error.into())),
+        }
+    }
+}
+
+fn write_special(file: &OwnedFd, path: &Path, bytes: &[u8], waiter: &Waiter<'_>) -> Result<(), Failure> {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        match rustix::io::write(file, rest) {
+            Ok(count) => rest = &rest[count..],
+            Err(Errno::AGAIN) => {
+                let mut fds = vec![PollFd::from_borrowed_fd(file.as_fd(), PollFlags::OUT)];
+                waiter.wait(&mut fds, None)?;
+            }
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(unwritable(path, &error.into())),
+        }
+    }
+    Ok(())
+}
+
+/// Goes on with a file; one that could not take all is left as it was.
+fn append(path: &Path, heads: &[u8], body: &Spool) -> Result<(), Failure> {
+    let append = || {
+        let mut file = File::options().append(true).create(true).open(path)?;
+        let before = file.metadata()?.len();
+        let filled = file.write_all(heads).and_then(|()| fill(&mut file, body));
+        filled.inspect_err(|_| drop(file.set_len(before)))
+    };
+    append().map_err(|error| unwritable(path, &error))
+}
+
+/// Overwrites a file that has no neighbour to be replaced by. Room is made before, so that a
+/// full disk costs nothing of what was there.
+fn copy_into(path: &Path, heads: &[u8], body: &Spool) -> Result<(), Failure> {
+    let copy = || {
+        let mut file = File::options().write(true).create(true).truncate(false).open(path)?;
+        let (before, after) = (file.metadata()?.len(), heads.len() as u64 + body.length());
+        if after > before {
+            // A file system that cannot tell takes its chance.
+            if let Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) =
+                rustix::fs::fallocate(&file, FallocateFlags::KEEP_SIZE, before, after - before)
+            {
+                return Err(error.into());
+            }
+        }
+        file.write_all(heads)?;
+        fill(&mut file, body)?;
+        file.set_len(after)
+    };
+    copy().map_err(|error: io::Error| unwritable(path, &error))
+}
+
+fn fill(file: &mut File, body: &Spool) -> io::Result<()> {
+    let mut buffer = vec![0; 64 * 1024];
+    let mut offset = 0;
+    loop {
+        match body.read_at(offset, &mut buffer)? {
+            0 => return Ok(()),
+            count => {
+                file.write_all(&buffer[..count])?;
+                offset += count as u64;
+            }
+        }
     }
 }
 
 /// Writes to standard output, without waiting for its reader alone.
 pub fn write_stdout(bytes: &[u8], waiter: &Waiter<'_>) -> Result<(), Failure> {
-    let target = Target::new(rustix::stdio::stdout());
+    if bytes.is_empty() {
+        return Ok(());
+    }
+    write_to(&Target::new(rustix::stdio::stdout()), bytes, waiter)
+}
+
+fn write_to(target: &Target, bytes: &[u8], waiter: &Waiter<'_>) -> Result<(), Failure> {
     let mut rest = bytes;
     while !rest.is_empty() {
         match target.write(rest) {
@@ -335,6 +640,7 @@ pub fn write_stdout(bytes: &[u8], waiter: &Waiter<'_>) -> Result<(), Failure> {
                 waiter.wait(&mut fds, None)?;
             }
             Err(Errno::INTR) => {}
+            Err(Errno::PIPE) => return Err(Failure::new(Fault::ReaderGone, "nobody reads standard output any more")),
             Err(error) => {
                 return Err(Failure::new(
                     Fault::Write,
@@ -354,47 +660,99 @@ fn unwritable(path: &Path, error: &io::Error) -> Failure {
     Failure::new(Fault::Write, format!("{} cannot be written: {}", path.display(), cause(error)))
 }
 
-/// The first byte and the length of the whole, of `bytes 5-9/10`.
-fn content_range(value: &str) -> Option<(u64, Option<u64>)> {
-    let (range, total) = value.trim().strip_prefix("bytes ")?.trim().split_once('/')?;
-    let (first, _) = range.split_once('-')?;
-    let total = if total.trim() == "*" { None } else { Some(total.trim().parse().ok()?) };
-    Some((first.trim().parse().ok()?, total))
+/// What `Content-Range` says: `bytes 5-9/10`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Part {
+    first: u64,
+    last: u64,
+    total: Option<u64>,
 }
 
-/// What tells one version of a resource from another: a strong entity tag, else the time of
-/// its last change.
-fn validator(head: &Head) -> Option<String> {
-    let tag = head.value("etag").map(str::trim).filter(|tag| tag.starts_with('"'));
-    tag.or_else(|| head.value("last-modified").map(str::trim)).filter(|value| !value.is_empty()).map(str::to_owned)
+fn content_range(value: &str) -> Option<Part> {
+    let (range, total) = value.trim().strip_prefix("bytes ")?.trim().split_once('/')?;
+    let (first, last) = range.split_once('-')?;
+    let total = if total.trim() == "*" { None } else { Some(total.trim().parse().ok()?) };
+    let part = Part { first: first.trim().parse().ok()?, last: last.trim().parse().ok()?, total };
+    (part.first <= part.last && part.total.is_none_or(|total| part.last < total)).then_some(part)
+}
+
+impl Version {
+    fn of(head: &Head) -> Option<Self> {
+        let field = |name| head.value(name).map(str::trim).filter(|value| !value.is_empty());
+        let tag = field("etag").filter(|tag| tag.len() > 1 && tag.starts_with('"') && tag.ends_with('"'));
+        let tag = tag.map(|tag| Self::Tag(tag.to_owned()));
+        tag.or_else(|| field("last-modified").map(|time| Self::Changed(time.to_owned())))
+    }
+
+    /// As `If-Range` has it.
+    fn text(&self) -> &str {
+        let (Self::Tag(text) | Self::Changed(text)) = self;
+        text
+    }
+
+    /// Whether the part in this answer is of the same version. The time may be left out
+    /// there (RFC 9110 §15.3.7), the tag not.
+    fn is_still(&self, head: &Head) -> bool {
+        let value = |name| head.value(name).map(str::trim);
+        match self {
+            Self::Tag(tag) => value("etag") == Some(tag),
+            Self::Changed(time) => value("last-modified").is_none_or(|value| value == time),
+        }
+    }
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or_default();
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
+
+/// The most links from one name to another.
+const MAX_LINKS: usize = 40;
+
+/// Where a name leads, also where nothing is there yet.
+fn through_links(path: &Path) -> PathBuf {
+    let mut path = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        match fs::read_link(&path) {
+            Ok(to) => path = path.parent().unwrap_or(Path::new("")).join(to),
+            Err(_) => break,
+        }
+    }
+    path
+}
+
+fn folder_of(path: &Path) -> PathBuf {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
 }
 
 /// A file in the folder of this path, without a name where the system can.
 fn beside(path: &Path) -> io::Result<Beside> {
     // Through a link the file that it means is replaced, not the link.
-    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let path = through_links(path);
+    let folder = folder_of(&path);
     let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP | Mode::ROTH | Mode::WOTH;
-    match rustix::fs::open(folder, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, mode) {
-        Ok(file) => Ok(Beside { file: File::from(file), path, named: None }),
-        Err(_) => {
-            let named = temporary(&path);
-            let file = File::options().read(true).write(true).create_new(true).open(&named)?;
-            Ok(Beside { file, path, named: Some(named) })
-        }
+    // Such a file gets its name by way of /proc.
+    if Path::new("/proc/self/fd").exists()
+        && let Ok(file) = rustix::fs::open(folder, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, mode)
+    {
+        return Ok(Beside { file: File::from(file), path, named: None });
     }
+    let named = temporary(&path);
+    let file = File::options().read(true).write(true).create_new(true).open(&named)?;
+    Ok(Beside { file, path, named: Some(named) })
 }
+
+/// The most bytes of a file's name.
+const MAX_NAME: usize = 255;
 
 fn temporary(path: &Path) -> PathBuf {
     let mut random = [0; 8];
     let _ = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty());
+    let suffix = format!(".{:016x}", u64::from_le_bytes(random));
+    let own = path.file_name().unwrap_or_default().as_bytes();
     let mut name = OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(format!(".{:016x}", u64::from_le_bytes(random)));
+    name.push(OsStr::from_bytes(&own[..own.len().min(MAX_NAME - 1 - suffix.len())]));
+    name.push(suffix);
     path.with_file_name(name)
 }
 
@@ -402,23 +760,35 @@ impl Beside {
     /// Becomes the file that it is for, all at once. A file that was there hands on its
     /// permissions and, where that is allowed, its owner.
     fn replace(&mut self) -> io::Result<()> {
-        if let Ok(old) = fs::metadata(&self.path) {
+        let old = fs::metadata(&self.path).ok();
+        if let Some(old) = &old {
             let _ = std::os::unix::fs::fchown(&self.file, Some(old.uid()), Some(old.gid()));
-            self.file.set_permissions(fs::Permissions::from_mode(old.mode() & 0o7777))?;
+            self.file.set_permissions(fs::Permissions::from_mode(old.mode() & 0o777))?;
         }
-        let named = match self.named.take() {
-            Some(named) => named,
-            None => {
-                let named = temporary(&self.path);
-                let own = format!("/proc/self/fd/{}", self.file.as_fd().as_raw_fd());
-                linkat(CWD, own, CWD, &named, AtFlags::SYMLINK_FOLLOW)?;
-                named
+        if self.named.is_none() {
+            let own = format!("/proc/self/fd/{}", self.file.as_fd().as_raw_fd());
+            // With nothing there it gets its name at once, and no other on the way.
+            if old.is_none() && linkat(CWD, &own, CWD, &self.path, AtFlags::SYMLINK_FOLLOW).is_ok() {
+                return Ok(());
             }
-        };
-        self.named = Some(named.clone());
-        fs::rename(&named, &self.path)?;
+            let named = temporary(&self.path);
+            linkat(CWD, own, CWD, &named, AtFlags::SYMLINK_FOLLOW)?;
+            self.named = Some(named);
+        }
+        if let Some(named) = &self.named {
+            fs::rename(named, &self.path)?;
+        }
         self.named = None;
         Ok(())
+    }
+
+    /// The same with something before it.
+    fn replace_after(&mut self, heads: &[u8]) -> io::Result<()> {
+        let mut whole = beside(&self.path)?;
+        whole.file.write_all(heads)?;
+        io::Seek::rewind(&mut self.file)?;
+        io::copy(&mut self.file, &mut whole.file)?;
+        whole.replace()
     }
 }
 
@@ -428,9 +798,12 @@ mod tests {
 
     #[test]
     fn ranges_are_read_or_refused() {
-        assert_eq!(content_range("bytes 5-9/10"), Some((5, Some(10))));
-        assert_eq!(content_range(" bytes 5-9/*"), Some((5, None)));
-        for junk in ["", "bytes", "bytes */10", "bytes x-9/10", "bytes 5-9/x", "items 5-9/10"] {
+        let part = |total| Some(Part { first: 5, last: 9, total });
+        assert_eq!(content_range("bytes 5-9/10"), part(Some(10)));
+        assert_eq!(content_range(" bytes 5-9/*"), part(None));
+        for junk in
+            ["", "bytes", "bytes */10", "bytes x-9/10", "bytes 5-9/x", "items 5-9/10", "bytes 9-5/10", "bytes 5-9/9"]
+        {
             assert_eq!(content_range(junk), None, "{junk}");
         }
     }
@@ -441,8 +814,18 @@ mod tests {
             fields: fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
             ..Head::default()
         };
-        assert_eq!(validator(&head(&[("ETag", "\"a\""), ("Last-Modified", "x")])).as_deref(), Some("\"a\""));
-        assert_eq!(validator(&head(&[("ETag", "W/\"a\""), ("Last-Modified", "x")])).as_deref(), Some("x"));
-        assert_eq!(validator(&head(&[("ETag", "W/\"a\"")])), None);
+        let version = |fields: &[(&str, &str)]| Version::of(&head(fields)).map(|version| version.text().to_owned());
+        assert_eq!(version(&[("ETag", "\"a\""), ("Last-Modified", "x")]).as_deref(), Some("\"a\""));
+        assert_eq!(version(&[("ETag", "W/\"a\""), ("Last-Modified", "x")]).as_deref(), Some("x"));
+        assert_eq!(version(&[("ETag", "W/\"a\"")]), None);
+        assert_eq!(version(&[("ETag", "\"")]), None);
+    }
+
+    #[test]
+    fn a_temporary_name_is_never_too_long() {
+        for length in [1, 200, 255] {
+            let name = temporary(Path::new(&"é".repeat(length)));
+            assert!(name.as_os_str().len() <= MAX_NAME);
+        }
     }
 }

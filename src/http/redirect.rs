@@ -33,6 +33,14 @@ pub struct Step {
 }
 
 impl Step {
+    /// Where the answer comes from: the URL without what may differ each time.
+    pub fn place(&self) -> String {
+        let mut url = self.url.clone();
+        url.set_query(None);
+        url.set_fragment(None);
+        url.into()
+    }
+
     /// The next step, where the answer redirects and that is followed.
     pub fn next(&self, status: u16, location: Option<&str>, plan: &RedirectPlan) -> Result<Option<Self>, Failure> {
         let (true, 301 | 302 | 303 | 307 | 308, Some(location)) = (plan.follow, status, location) else {
@@ -53,6 +61,9 @@ impl Step {
                 format!("the server redirects to {scheme}:, which is not followed"),
             ));
         }
+        // Who is meant to be asked for a password is the user's to say.
+        let _ = url.set_username("");
+        let _ = url.set_password(None);
         if url.fragment().is_none() {
             url.set_fragment(self.url.fragment());
         }

@@ -6,14 +6,21 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::verify_server_name;
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
 use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
 use super::failure::{Failure, Fault};
 use crate::report::text::cause;
+
+/// What is said of a file without a key that can be read.
+const NO_KEY: &str = "there is no private key in it that can be read (give one by --key; one with a passphrase is not \
+                      read: openssl pkey -in KEY -out PLAIN takes it off)";
 
 /// Whom to trust and who to be.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -36,7 +43,10 @@ impl TlsPlan {
         let builder = if self.insecure {
             builder.dangerous().with_custom_certificate_verifier(Arc::new(Anybody(provider)))
         } else {
-            builder.with_root_certificates(self.trusted()?)
+            let place =
+                self.authorities.as_ref().map_or("the system's store".into(), |path| path.display().to_string());
+            let trusted = Trusted::new(self.authorities()?, &place, &provider)?;
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(trusted))
         };
         let config = match &self.identity {
             None => Ok(builder.with_no_client_auth()),
@@ -46,31 +56,103 @@ impl TlsPlan {
                     Failure::new(Fault::ClientCertificate, format!("{}: {what}", path.display()))
                 };
                 let pem = fs::read(key).map_err(|error| unusable(key, cause(&error)))?;
-                let private = PrivateKeyDer::from_pem_slice(&pem).map_err(|_| {
-                    unusable(key, "there is no private key in it (one with a passphrase is not read)".into())
-                })?;
+                let private = PrivateKeyDer::from_pem_slice(&pem).map_err(|_| unusable(key, NO_KEY.into()))?;
                 builder.with_client_auth_cert(chain, private).map_err(|error| unusable(certificate, error.to_string()))
             }
         };
         config.map(Arc::new)
     }
 
-    fn trusted(&self) -> Result<RootCertStore, Failure> {
-        let mut store = RootCertStore::empty();
+    /// The certificates that are trusted; never none.
+    fn authorities(&self) -> Result<Vec<CertificateDer<'static>>, Failure> {
         if let Some(path) = &self.authorities {
-            store.add_parsable_certificates(certificates(path, Fault::NoStore)?);
-        } else {
-            store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            return certificates(path, Fault::NoStore);
         }
-        if store.is_empty() {
-            let place = self.authorities.as_ref().map_or_else(
-                || "the system has no store of trusted certificates: install ca-certificates, or give one with --cacert".to_owned(),
-                |path| format!("{}: there is no certificate in it", path.display()),
-            );
-            return Err(Failure::new(Fault::NoStore, place));
+        let found = rustls_native_certs::load_native_certs();
+        if found.certs.is_empty() {
+            let mut text = "there is no store of trusted certificates".to_owned();
+            for error in found.errors.iter().take(3) {
+                let _ = write!(text, "; {error}");
+            }
+            text.push_str(": install ca-certificates, or name one by --cacert FILE or SSL_CERT_FILE");
+            return Err(Failure::new(Fault::NoStore, text));
         }
-        Ok(store)
+        Ok(found.certs)
     }
+}
+
+/// Trusts certificates that an authority has signed, and those that are trusted themselves.
+#[derive(Debug)]
+struct Trusted {
+    by_authority: Arc<WebPkiServerVerifier>,
+    certificates: Vec<CertificateDer<'static>>,
+}
+
+impl Trusted {
+    fn new(
+        certificates: Vec<CertificateDer<'static>>,
+        place: &str,
+        provider: &Arc<CryptoProvider>,
+    ) -> Result<Self, Failure> {
+        let mut store = RootCertStore::empty();
+        store.add_parsable_certificates(certificates.iter().cloned());
+        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(store), Arc::clone(provider)).build();
+        let unusable =
+            |error| Failure::new(Fault::NoStore, format!("{place}: no certificate in it can be used: {error}"));
+        Ok(Self { by_authority: verifier.map_err(unusable)?, certificates })
+    }
+}
+
+impl ServerCertVerifier for Trusted {
+    fn verify_server_cert(
+        &self,
+        end: &CertificateDer<'_>,
+        between: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let result = self.by_authority.verify_server_cert(end, between, name, ocsp, now);
+        match &result {
+            // A self-signed certificate as `openssl req -x509` makes it is an authority's too.
+            // It is in its time, or that would have been said first.
+            Err(rustls::Error::InvalidCertificate(reason)) if is_of_authority(reason) => {
+                if !self.certificates.iter().any(|known| known == end) {
+                    return Err(rustls::CertificateError::UnknownIssuer.into());
+                }
+                verify_server_name(&ParsedCertificate::try_from(end)?, name)?;
+                Ok(ServerCertVerified::assertion())
+            }
+            _ => result,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.by_authority.verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.by_authority.verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.by_authority.supported_verify_schemes()
+    }
+}
+
+/// Whether a certificate is refused only because it may sign others.
+fn is_of_authority(reason: &rustls::CertificateError) -> bool {
+    matches!(reason, rustls::CertificateError::Other(other) if other.to_string() == "CaUsedAsEndEntity")
 }
 
 fn certificates(path: &Path, fault: Fault) -> Result<Vec<CertificateDer<'static>>, Failure> {
@@ -85,7 +167,8 @@ fn certificates(path: &Path, fault: Fault) -> Result<Vec<CertificateDer<'static>
 
 /// A session with this host.
 pub fn session(config: &Arc<ClientConfig>, host: &str) -> Result<ClientConnection, Failure> {
-    let bare = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+    // A dot at the end, which says that the name is whole, stands in no certificate.
+    let bare = host.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.').to_owned();
     let name = ServerName::try_from(bare)
         .map_err(|_| Failure::new(Fault::Url, format!("{host}: the name cannot stand in a certificate")))?;
     ClientConnection::new(Arc::clone(config), name).map_err(|error| Failure::new(Fault::Tls, error.to_string()))
@@ -103,9 +186,36 @@ pub fn failure(name: &str, error: &io::Error) -> Failure {
         Some(rustls::Error::InvalidMessage(_)) => {
             Failure::new(Fault::Tls, format!("{name}: the answer is no TLS (does the port speak plain HTTP?)"))
         }
-        Some(error) => Failure::new(Fault::Tls, format!("{name}: {error}")),
+        Some(other) => refusal(error)
+            .unwrap_or_else(|| Failure::new(Fault::Tls, format!("{name}: the TLS handshake failed: {other}"))),
         None => Failure::new(Fault::Tls, format!("{name}: {} in the TLS handshake", cause(error))),
     }
+}
+
+/// An alert by which the other side says that it will never agree, not that it broke off.
+pub fn refusal(error: &io::Error) -> Option<Failure> {
+    use rustls::AlertDescription as Alert;
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    let Some(rustls::Error::AlertReceived(alert)) = inner else { return None };
+    let text = match alert {
+        Alert::CertificateRequired => "the server wants a client's certificate: give one by --cert FILE",
+        Alert::BadCertificate
+        | Alert::UnsupportedCertificate
+        | Alert::CertificateRevoked
+        | Alert::CertificateExpired
+        | Alert::CertificateUnknown
+        | Alert::UnknownCA
+        | Alert::AccessDenied => "the server refuses the client's certificate (--cert)",
+        Alert::HandshakeFailure => {
+            "the server agrees to none of the ways of TLS 1.2 and 1.3, or wants a client's certificate (--cert)"
+        }
+        Alert::ProtocolVersion | Alert::InsufficientSecurity => {
+            "the server speaks neither TLS 1.2 nor 1.3 in a safe way"
+        }
+        Alert::UnrecognisedName => "the server knows no host of that name",
+        _ => return None,
+    };
+    Some(Failure::new(Fault::TlsRefused, format!("{text} (alert {alert:?})")))
 }
 
 fn words(reason: &rustls::CertificateError) -> String {

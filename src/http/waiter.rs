@@ -16,8 +16,10 @@ pub struct Ends {
     pub attempt: Option<(Duration, TimeLimit)>,
     /// The end of the run, on the clock that goes on.
     pub total: Option<(Duration, TimeLimit)>,
-    /// The end of connecting.
-    pub connecting: Option<Duration>,
+    /// The end of connecting, on the first clock.
+    pub connecting: Option<(Duration, TimeLimit)>,
+    /// The end of the patience with a body that nobody needs, on the first clock.
+    pub patience: Option<Duration>,
 }
 
 /// What an attempt waits with.
@@ -34,8 +36,14 @@ impl<'a> Waiter<'a> {
 
     /// The same while a connection is made.
     pub fn connecting(&self, limit: Option<Duration>) -> Self {
-        let end = limit.map(|limit| self.clock.elapsed().running.saturating_add(limit));
+        let end = limit.map(|limit| (self.now().saturating_add(limit), TimeLimit::Connect(limit)));
         Self { clock: self.clock, ends: Ends { connecting: end, ..self.ends } }
+    }
+
+    /// The same with no more than so much patience.
+    pub fn patient(&self, limit: Duration) -> Self {
+        let patience = Some(self.now().saturating_add(limit));
+        Self { clock: self.clock, ends: Ends { patience, ..self.ends } }
     }
 
     /// Time of the run in which the machine ran.
@@ -47,9 +55,9 @@ impl<'a> Waiter<'a> {
     /// than theirs is a failure, but `until` is none.
     pub fn wait<'b>(&'b self, fds: &mut Vec<PollFd<'b>>, until: Option<Duration>) -> Result<(), Failure> {
         loop {
-            let ends = [self.ends.attempt.map(|(end, _)| end), self.ends.connecting, until];
-            let alarms =
-                Alarms { running: ends.into_iter().flatten().min(), boot: self.ends.total.map(|(end, _)| end) };
+            let limits = [self.ends.attempt, self.ends.connecting];
+            let ends = limits.map(|limit| limit.map(|(end, _)| end)).into_iter().chain([self.ends.patience, until]);
+            let alarms = Alarms { running: ends.flatten().min(), boot: self.ends.total.map(|(end, _)| end) };
             match self.clock.next(alarms, fds) {
                 Event::Ready => return Ok(()),
                 Event::Signal(received) => match received.signal {
@@ -61,13 +69,14 @@ impl<'a> Waiter<'a> {
                 },
                 Event::Alarm => {
                     let now = self.clock.elapsed();
-                    for (end, now) in [(self.ends.total, now.boot), (self.ends.attempt, now.running)] {
+                    let limits = [(self.ends.total, now.boot), (limits[0], now.running), (limits[1], now.running)];
+                    for (end, now) in limits {
                         if let Some((_, limit)) = end.filter(|(end, _)| *end <= now) {
                             return Err(Failure::TimedOut(limit));
                         }
                     }
-                    if self.ends.connecting.is_some_and(|end| end <= now.running) {
-                        return Err(Failure::new(Fault::Connect, "no connection within --connect-timeout"));
+                    if self.ends.patience.is_some_and(|end| end <= now.running) {
+                        return Err(Failure::new(Fault::Receive, "the body takes too long"));
                     }
                     return Ok(());
                 }

@@ -301,13 +301,14 @@ fn by_default(evidence: &Evidence<'_>) -> Verdict {
         Outcome::Exited(0) => (Class::Success, "default:success"),
         Outcome::Responded(200..400) => (Class::Success, "default:http"),
         Outcome::Exited(code) if CANNOT_RUN.contains(code) => (Class::Permanent, "default:cannot-run"),
-        Outcome::Exited(INTERRUPTED) | Outcome::Signaled(Signal::INT) => (Class::Permanent, "default:interrupted"),
+        Outcome::Exited(INTERRUPTED) | Outcome::Signaled(Signal::INT) | Outcome::Interrupted(_) => {
+            (Class::Permanent, "default:interrupted")
+        }
         Outcome::Exited(BROKEN_PIPE) | Outcome::Signaled(Signal::PIPE) => (Class::Permanent, "default:broken-pipe"),
         Outcome::Exited(_) => (Class::Transient, "default:exit"),
         Outcome::Responded(_) => (Class::Permanent, "default:http"),
         Outcome::TransportFailed { may_pass: true, .. } => (Class::Transient, "default:transport"),
         Outcome::TransportFailed { .. } => (Class::Permanent, "default:transport"),
-        Outcome::Interrupted(_) => (Class::Permanent, "default:interrupted"),
         Outcome::Signaled(_) => (Class::Transient, "default:signal"),
         Outcome::TimedOut(_) => (Class::Transient, "default:timeout"),
         Outcome::NotStarted { failure: StartFailure::Transient, .. } => (Class::Transient, "default:not-started"),

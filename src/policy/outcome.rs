@@ -11,6 +11,8 @@ pub enum TimeLimit {
     Attempt(Duration),
     /// `--idle-timeout`, the limit on silence.
     Idle(Duration),
+    /// `--connect-timeout`, the limit on making a connection.
+    Connect(Duration),
     /// `--total-timeout`, the limit on the whole run.
     Total(Duration),
     /// `--kill-after`, given with a TERM that somebody sent, where KILL did not help.

@@ -78,33 +78,82 @@ impl Response {
     /// `RateLimit-Reset` (seconds). Of several headers of one name the longest counts.
     pub fn server_delay(&self, mode: Mode, now: SystemTime) -> (Option<ServerDelay>, bool) {
         let mut junk = false;
-        if matches!(mode, Mode::Standard | Mode::Adaptive) {
-            let (wanted, wrong) = longest(self.values("x-amz-retry-after").map(parse_aws));
+        for source in Source::of(mode) {
+            let (wanted, wrong) = longest(self.values(source.header()).map(|value| self.read(*source, value, now)));
             junk |= wrong;
             if let Some(wanted) = wanted {
-                return (Some(ServerDelay::Aws(wanted)), junk);
-            }
-        }
-        let answered = self.first("date").and_then(|date| httpdate::parse_http_date(date.trim()).ok());
-        let from = answered.unwrap_or(now);
-        let until = |value: &str| {
-            let seconds = value.trim().parse().ok().filter(|_| value.trim().bytes().all(|b| b.is_ascii_digit()))?;
-            let reset = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds))?;
-            Some(reset.duration_since(from).unwrap_or(Duration::ZERO))
-        };
-        let seconds = |value: &str| parse_retry_after(value, answered, now);
-        let sources = [
-            longest(self.values("retry-after").map(seconds)),
-            longest(self.values("x-ratelimit-reset").map(until)),
-            longest(self.values("ratelimit-reset").map(seconds)),
-        ];
-        for (wanted, wrong) in sources {
-            junk |= wrong;
-            if let Some(wanted) = wanted {
-                return (Some(ServerDelay::RetryAfter(wanted)), junk);
+                let aws = *source == Source::Aws;
+                return (Some(if aws { ServerDelay::Aws(wanted) } else { ServerDelay::RetryAfter(wanted) }), junk);
             }
         }
         (None, junk)
+    }
+
+    /// What is to be said of a header that asks for a delay and is junk, if there is one.
+    pub fn junk_delay(&self, mode: Mode, now: SystemTime) -> Option<String> {
+        Source::of(mode).iter().find_map(|source| {
+            let junk = self.values(source.header()).find(|value| self.read(*source, value, now).is_none())?;
+            let shown: String = junk.chars().take(MAX_SHOWN).collect();
+            Some(format!("{}: '{shown}' is not {}; it is ignored", source.header(), source.valid()))
+        })
+    }
+
+    /// The delay in a value of a header; `None` for junk.
+    fn read(&self, source: Source, value: &str, now: SystemTime) -> Option<Duration> {
+        let answered = || self.first("date").and_then(|date| httpdate::parse_http_date(date.trim()).ok());
+        match source {
+            Source::Aws => parse_aws(value),
+            Source::RetryAfter | Source::Reset => parse_retry_after(value, answered(), now),
+            Source::ResetAt => {
+                let value = value.trim();
+                if value.is_empty() || !value.bytes().all(|byte| byte.is_ascii_digit()) {
+                    return None;
+                }
+                // What no integer or calendar holds is longer than any limit.
+                let reset =
+                    value.parse().ok().and_then(|at| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(at)));
+                let from = answered().unwrap_or(now);
+                Some(reset.map_or(Duration::MAX, |reset| reset.duration_since(from).unwrap_or(Duration::ZERO)))
+            }
+        }
+    }
+}
+
+/// The most characters of a header that are shown.
+const MAX_SHOWN: usize = 80;
+
+/// Headers that ask for a delay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    Aws,
+    RetryAfter,
+    ResetAt,
+    Reset,
+}
+
+impl Source {
+    /// Those that count in a mode, in their order.
+    fn of(mode: Mode) -> &'static [Self] {
+        const ALL: [Source; 4] = [Source::Aws, Source::RetryAfter, Source::ResetAt, Source::Reset];
+        if matches!(mode, Mode::Standard | Mode::Adaptive) { &ALL } else { &ALL[1..] }
+    }
+
+    fn header(self) -> &'static str {
+        match self {
+            Self::Aws => "x-amz-retry-after",
+            Self::RetryAfter => "retry-after",
+            Self::ResetAt => "x-ratelimit-reset",
+            Self::Reset => "ratelimit-reset",
+        }
+    }
+
+    fn valid(self) -> &'static str {
+        match self {
+            Self::Aws => "a number of milliseconds",
+            Self::RetryAfter => "a number of seconds, nor an HTTP date",
+            Self::ResetAt => "a time in seconds since 1970",
+            Self::Reset => "a number of seconds",
+        }
     }
 }
 

@@ -44,6 +44,7 @@ pub use plan::SupervisionPlan;
 pub(crate) use spool::{IN_MEMORY, Spool};
 pub use stdin::Source;
 pub use stdout::Wrote;
+pub(crate) use stdout::reader_is_gone;
 pub use streams::Output;
 pub use supervise::Supervisor;
 pub(crate) use target::Target;

@@ -82,7 +82,7 @@ fn bytes_written() -> Option<u64> {
 }
 
 /// Whether nobody will ever read what is written to standard output.
-pub(super) fn reader_is_gone() -> bool {
+pub(crate) fn reader_is_gone() -> bool {
     let mut fds = [PollFd::from_borrowed_fd(rustix::stdio::stdout(), PollFlags::empty())];
     poll(&mut fds, Some(&Timespec::default())).is_ok() && fds[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
 }

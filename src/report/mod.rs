@@ -83,7 +83,7 @@ pub enum Event<'a> {
         verdict: &'a Verdict,
         /// How long it took.
         duration: Duration,
-        /// What its output asked for as a delay, where that is none.
+        /// Where it asked for a delay that is none: what is to be said of that.
         no_delay: Option<&'a str>,
     },
     /// A wait begins, and another attempt after it.

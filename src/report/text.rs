@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 use std::num::NonZeroU64;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::{Event, Reporter, Summary, write_line};
+use crate::clock::wall;
 use crate::config::{Plan, Verbosity};
 use crate::policy::{Class, DelaySource, Formula, Jitter, Obstacle, Outcome, Retry, StopReason, TimeLimit, Verdict};
 use crate::process::{Source, Wrote};
@@ -42,6 +43,9 @@ pub fn describe(outcome: &Outcome) -> String {
         Outcome::TimedOut(TimeLimit::Idle(limit)) => {
             format!("ended by --idle-timeout {}", human(*limit))
         }
+        Outcome::TimedOut(TimeLimit::Connect(limit)) => {
+            format!("no connection within --connect-timeout {}", human(*limit))
+        }
         Outcome::TimedOut(TimeLimit::Total(limit)) => {
             format!("ended by --total-timeout {}", human(*limit))
         }
@@ -51,6 +55,16 @@ pub fn describe(outcome: &Outcome) -> String {
         Outcome::NotStarted { error, .. } => format!("cannot be started: {error}"),
     }
 }
+
+/// A point in time as people and programs read it; `None` for one that no calendar has.
+fn moment_after(now: SystemTime, wait: Duration) -> Option<String> {
+    let moment = now.checked_add(wait)?;
+    let end = SystemTime::UNIX_EPOCH.checked_add(LAST_MOMENT)?;
+    (moment < end).then(|| humantime::format_rfc3339_seconds(moment).to_string())
+}
+
+/// The end of the year 9999, after which dates are written differently.
+const LAST_MOMENT: Duration = Duration::from_secs(253_402_300_799);
 
 /// The most different outcomes in a row that the last message lists.
 const LISTED: usize = 8;
@@ -268,8 +282,9 @@ impl<'a> Text<'a> {
                 human(self.plan.session.limits.total_timeout.unwrap_or_default())
             ),
             StopReason::ServerDelay { wanted } => format!(
-                "giving up after {tries}: {history}; asked to stay away for {}, longer than the limits allow",
-                human(*wanted)
+                "giving up after {tries}: {history}; asked to stay away for {}{}, longer than the limits allow",
+                human(*wanted),
+                moment_after(wall(), *wanted).map(|moment| format!(", until {moment}")).unwrap_or_default()
             ),
             StopReason::Quota => {
                 format!("giving up after {tries}: {history}; the retry quota is spent")
@@ -336,7 +351,7 @@ impl Reporter for Text<'_> {
             Event::AttemptFinished { attempt, outcome, verdict, duration, obstacle, no_delay } => {
                 self.attempt_finished(*attempt, outcome, verdict, *duration);
                 if let (Some(text), true) = (no_delay, self.verbosity >= Verbosity::Verbose) {
-                    say(&format!("--retry-after-match: '{text}' is no duration; it is ignored"));
+                    say(text);
                 }
                 if let (Some(Obstacle::Interrupted(signal)), true) = (obstacle, self.verbosity >= Verbosity::Everything)
                 {

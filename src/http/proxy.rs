@@ -1,0 +1,119 @@
+//! Which proxy is used for which host. Pure.
+
+use std::net::IpAddr;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use url::Url;
+
+use super::address::{percent_decoded, without_password};
+use super::connect::{Origin, Proxy};
+use super::failure::{Failure, Fault};
+
+/// The port of a proxy whose URL has none, as curl has it.
+const PROXY_PORT: u16 = 1080;
+
+/// Which proxy is used for which host.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Proxies {
+    /// For http, and for https: where it was given, and what.
+    pub urls: [Option<(String, String)>; 2],
+    /// Hosts to be reached without.
+    pub direct: Vec<String>,
+}
+
+impl Proxies {
+    /// The proxy for this origin.
+    pub fn find(&self, origin: &Origin) -> Result<Option<Proxy>, Failure> {
+        let Some((place, url)) = &self.urls[usize::from(origin.secure)] else { return Ok(None) };
+        if self.direct.iter().any(|pattern| is_meant(pattern, &origin.host)) {
+            return Ok(None);
+        }
+        let shown = without_password(url);
+        let wrong = |what: &dyn std::fmt::Display| Failure::new(Fault::Scheme, format!("{place}: '{shown}': {what}"));
+        let text = if url.contains("://") { url.clone() } else { format!("http://{url}") };
+        let scheme = text.split("://").next().unwrap_or_default().to_ascii_lowercase();
+        match scheme.as_str() {
+            "http" => {}
+            "https" => {
+                return Err(wrong(&"no TLS is spoken to proxies; name an http: one, which https: goes through too"));
+            }
+            socks if socks.starts_with("socks") => {
+                return Err(wrong(&"SOCKS is not spoken; name an http: proxy, or let curl do it: retryx -- curl ..."));
+            }
+            _ => return Err(wrong(&"such a proxy is not known, only http: ones")),
+        }
+        let parsed = Url::parse(&text).map_err(|error| wrong(&error))?;
+        let has_name = !parsed.username().is_empty() || parsed.password().is_some();
+        let authorization = has_name.then(|| {
+            let name = percent_decoded(parsed.username());
+            let pair = [name, b":".to_vec(), percent_decoded(parsed.password().unwrap_or_default())].concat();
+            format!("Basic {}", STANDARD.encode(pair))
+        });
+        let host = parsed.host_str().unwrap_or_default().to_owned();
+        // The port that the URL standard leaves out is no other than one that was never there.
+        let rest = text.split_once("://").map_or("", |(_, rest)| rest);
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default().trim_end_matches(':');
+        let default = if authority.ends_with(":80") { 80 } else { PROXY_PORT };
+        match parsed.port().unwrap_or(default) {
+            0 => Err(wrong(&"there is no port 0")),
+            port => Ok(Some(Proxy { host, port, authorization })),
+        }
+    }
+}
+
+/// Whether a pattern of `NO_PROXY` means this host: itself, a domain above it, an address or
+/// a block of addresses.
+fn is_meant(pattern: &str, host: &str) -> bool {
+    let pattern = pattern.trim().trim_start_matches('.').to_ascii_lowercase();
+    let host = host.trim_matches(['[', ']']).trim_end_matches('.').to_ascii_lowercase();
+    if pattern == "*" {
+        return true;
+    }
+    if pattern.is_empty() {
+        return false;
+    }
+    if let Ok(address) = host.parse::<IpAddr>() {
+        return is_in_block(&pattern, address);
+    }
+    let pattern = pattern.trim_end_matches('.');
+    host == pattern || host.strip_suffix(pattern).is_some_and(|rest| rest.ends_with('.'))
+}
+
+fn is_in_block(block: &str, address: IpAddr) -> bool {
+    let (base, bits) = block.split_once('/').unwrap_or((block, ""));
+    let Ok(base) = base.trim_matches(['[', ']']).parse::<IpAddr>() else { return false };
+    let number = |address: IpAddr| match address {
+        IpAddr::V4(address) => (u128::from(u32::from(address)) << 96, 32),
+        IpAddr::V6(address) => (u128::from(address), 128),
+    };
+    let ((base_number, width), (number, other)) = (number(base), number(address));
+    let bits = if bits.is_empty() { Some(width) } else { bits.parse().ok().filter(|bits| *bits <= width) };
+    let Some(bits) = bits else { return false };
+    let mask = if bits == 0 { 0 } else { u128::MAX << (128 - bits) };
+    width == other && base_number & mask == number & mask
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_without_a_proxy_are_told_from_others() {
+        for (pattern, host, meant) in [
+            ("example.com", "example.com", true),
+            (".example.com", "www.Example.com", true),
+            ("example.com", "badexample.com", false),
+            ("*", "x", true),
+            ("", "x", false),
+            ("127.0.0.1", "127.0.0.1", true),
+            ("10.0.0.0/8", "10.1.2.3", true),
+            ("10.0.0.0/8", "11.1.2.3", false),
+            ("::1", "[::1]", true),
+            ("0.0.0.0/0", "[::1]", false),
+            ("10.0.0.0/99", "10.0.0.0", false),
+        ] {
+            assert_eq!(is_meant(pattern, host), meant, "{pattern} {host}");
+        }
+    }
+}
