@@ -183,8 +183,6 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
         let mut lost = None;
         match self.runner.conclude(&reason) {
             Ok(()) => {}
-            // A command that failed was told by itself, and did what it thought right.
-            Err(Conclusion::ReaderGone) if reason != StopReason::Success => {}
             Err(Conclusion::ReaderGone) => status = ExitStatus::Signal(Signal::PIPE),
             Err(Conclusion::Interrupted(signal)) => {
                 (reason, status) = (StopReason::Interrupted(signal), ExitStatus::Signal(signal));
@@ -194,8 +192,9 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
                 lost = Some(error);
             }
             Err(Conclusion::Lost(error)) => {
-                // Without its output a success is none.
-                if reason == StopReason::Success {
+                // Without its output a success is none, and what died of that was not the
+                // reader's to end.
+                if reason == StopReason::Success || status == ExitStatus::Signal(Signal::PIPE) {
                     status = ExitStatus::Code(OWN_FAILURE);
                 }
                 lost = Some(error);

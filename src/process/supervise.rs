@@ -248,7 +248,9 @@ impl AttemptRunner for Supervisor<'_> {
             return Ok(());
         }
         match self.streams.broken() {
-            Some((_, Errno::PIPE)) => return Err(Conclusion::ReaderGone),
+            Some((_, Errno::PIPE)) if success => return Err(Conclusion::ReaderGone),
+            // A command that failed was told by itself, and did what it thought right.
+            Some((_, Errno::PIPE)) => {}
             Some((name, error)) => return Err(Conclusion::Lost(cannot_be_written(name, error))),
             None => {}
         }

@@ -265,6 +265,9 @@ impl<'a> Text<'a> {
                 "giving up after {tries}: {history}; the next delay would pass --total-timeout {}",
                 human(self.plan.session.limits.total_timeout.unwrap_or_default())
             ),
+            StopReason::ServerDelay { wanted: Duration::MAX } => {
+                format!("giving up after {tries}: {history}; asked to stay away for longer than any limit")
+            }
             StopReason::ServerDelay { wanted } => format!(
                 "giving up after {tries}: {history}; asked to stay away for {}, longer than the limits allow",
                 human(*wanted)

@@ -308,3 +308,12 @@ fn a_flood_on_both_streams_needs_no_memory() {
     let expected = format!("{flood} >right; cmp out right && cmp err right");
     lab.tool("sh", &["-c", &expected]);
 }
+
+// A command that dies as its output cannot be passed on lost no reader.
+#[test]
+fn a_full_disk_is_no_reader_that_went_away() {
+    let lab = Lab::new();
+    let full = std::fs::File::options().write(true).open("/dev/full").expect("/dev/full");
+    let run = lab.run("-n 1 --fail-on output:/x/").stdout(full).sh("head -c 3000000 /dev/zero").finish();
+    run.exited(125).says(&["standard output cannot be written: no space left on device"]);
+}
