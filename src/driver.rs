@@ -11,6 +11,9 @@ use crate::policy::{
 use crate::process::Wrote;
 use crate::report::{Event, Reporter, Summary};
 
+/// What a shell shows for a death by PIPE.
+const BROKEN_PIPE: u8 = 141;
+
 /// What a command is told about its run, in `RETRYX_RUN_*` variables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
@@ -194,7 +197,7 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
             Err(Conclusion::Lost(error)) => {
                 // Without its output a success is none, and what died of that was not the
                 // reader's to end.
-                if reason == StopReason::Success || status == ExitStatus::Signal(Signal::PIPE) {
+                if reason == StopReason::Success || status.shell_code() == BROKEN_PIPE {
                     status = ExitStatus::Code(OWN_FAILURE);
                 }
                 lost = Some(error);
