@@ -25,6 +25,7 @@ mod attempt;
 mod channel;
 mod family;
 mod inherited;
+mod log;
 mod plan;
 mod replay;
 mod spawn;

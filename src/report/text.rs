@@ -213,7 +213,7 @@ impl<'a> Text<'a> {
                 }
                 return;
             }
-            reason => self.failure(reason, summary.attempts),
+            reason => self.failure(reason, summary.attempts, summary.lost.is_some()),
         };
         let routine = matches!(self.last_words(), "killed by SIGPIPE" | "exit status 141")
             && summary.attempts == 1
@@ -230,7 +230,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    fn failure(&self, reason: &StopReason, attempts: u64) -> String {
+    fn failure(&self, reason: &StopReason, attempts: u64, is_lost: bool) -> String {
         let history = self.history();
         let tries = match attempts {
             1 => "1 attempt".to_owned(),
@@ -258,6 +258,12 @@ impl<'a> Text<'a> {
                 "giving up after {tries}: {history}; --deadline {} passed while retryx or the machine was stopped",
                 human(self.plan.session.limits.deadline.unwrap_or_default())
             ),
+            StopReason::TotalTimeout if is_lost => {
+                let limit = human(self.plan.session.limits.total_timeout.unwrap_or_default());
+                format!(
+                    "giving up after {tries}: {history}; --total-timeout {limit} passed before its output was taken"
+                )
+            }
             StopReason::TotalTimeout if history.contains("--total-timeout") => {
                 format!("giving up after {tries}: {history}")
             }

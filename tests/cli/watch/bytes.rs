@@ -226,7 +226,7 @@ fn input_that_is_kept_and_output_that_is_watched_do_not_wait_for_each_other() {
     let lab = Lab::new();
     random_files(&lab);
     let script = "retryx -n 2 --base-delay 0 -q --stdin replay --retry-on 'default,output:/^never$/' -- \
-                  sh -c 'tee /dev/stderr; exit $((RETRYX_RUN_ATTEMPT % 2))' 2>err | cat >out";
+                  sh -c 'perl -ne \"print; print STDERR\"; exit $((RETRYX_RUN_ATTEMPT % 2))' 2>err | cat >out";
     lab.bash(&format!("cat 1 | {script}; cat 1 1 | cmp - out && cat 1 1 | cmp - err")).finish().exited(0);
 }
 
