@@ -12,6 +12,9 @@ use crate::policy::{
 use crate::process::Wrote;
 use crate::report::{Event, Reporter, Summary};
 
+/// What a shell shows for a death by PIPE.
+const BROKEN_PIPE: u8 = 141;
+
 /// What a command is told about its run, in `RETRYX_RUN_*` variables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
@@ -215,8 +218,6 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
         let mut lost = None;
         match self.runner.conclude(&reason) {
             Ok(()) => {}
-            // A command that failed was told by itself, and did what it thought right.
-            Err(Conclusion::ReaderGone) if reason != StopReason::Success => {}
             Err(Conclusion::ReaderGone) => status = ExitStatus::Signal(Signal::PIPE),
             Err(Conclusion::Interrupted(signal)) => {
                 (reason, status) = (StopReason::Interrupted(signal), ExitStatus::Signal(signal));
@@ -226,8 +227,9 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
                 lost = Some(error);
             }
             Err(Conclusion::Lost(error)) => {
-                // Without its output a success is none.
-                if reason == StopReason::Success {
+                // Without its output a success is none, and what died of that was not the
+                // reader's to end.
+                if reason == StopReason::Success || status.shell_code() == BROKEN_PIPE {
                     status = ExitStatus::Code(R::LOST);
                 }
                 lost = Some(error);

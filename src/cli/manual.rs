@@ -342,7 +342,8 @@ pub const AFTER_OPTIONS: &[Section] = &[
             ),
             Part::Text(
                 "A preset reads the streams that it knows messages on. With `auto` it never reads a terminal, and judges \
-                 by the exit code alone there; `--watch` or a preset that is named has terminals read too. The \
+                 by the exit code alone there; `--watch` or a preset that is named has terminals read too. An \
+                 operation that runs other programs (`npm run`, `cargo test`, `git rebase`) has no preset unless one is named. The \
                  messages that are known are those of the C locale.",
             ),
             Part::Text(
@@ -679,8 +680,8 @@ pub const AFTER_OPTIONS: &[Section] = &[
             ]),
             Part::Text(
                 "A stream is read by retryx where a rule, a preset, `--retry-after-match` or `--idle-timeout` needs it, \
-                 and only then. The command writes to a pipe; every byte is passed on as it comes, whatever it is, \
-                 before it is looked at. Where the reader is slow, the command waits as it would by itself. The first \
+                 and only then. A regular file is read afterwards: the command writes to it directly. Else the command \
+                 writes to a pipe; every byte is passed on as it comes, whatever it is, before it is looked at. Where the reader is slow, the command waits as it would by itself. The first \
                  64 KiB of a line are looked at. Of a line that is no UTF-8, `.` matches only what is; `(?-u:.)` matches \
                  any byte. A pager that the command starts on a terminal that is read gets no keys, as it looks for \
                  them at the end of its output: switch it off (`git --no-pager`).",
@@ -695,8 +696,9 @@ pub const AFTER_OPTIONS: &[Section] = &[
             ),
             Part::Text(
                 "Where a signal ends the run, nothing is written of an attempt that did not succeed: what it cut off is \
-                 not whole. retryx does not wait for a background process that still holds a stream which is read or held \
-                 back. What such a process writes once its attempt is over goes nowhere: its pipe has no reader any more.",
+                 not whole. retryx does not wait for a background process that still holds such a pipe. What it writes once its \
+                 attempt is over goes nowhere, and it dies of SIGPIPE unless it ignores that: start what is to live on \
+                 with its output in a file.",
             ),
             Part::Text(
                 "Output that cannot be kept, for a full disk say, is never written in part: none of it is, a message says \

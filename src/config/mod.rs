@@ -250,7 +250,10 @@ fn program(settings: &Settings, command: &[OsString]) -> Result<Option<Program>,
         Some("none") => Ok(None),
         // A string for the shell names no program.
         None | Some(AUTO) if settings.shell.unwrap_or(false) => Ok(None),
-        None | Some(AUTO) => Program::of(command).map_err(UsageError),
+        None | Some(AUTO) => {
+            let known = Program::of(command).map_err(UsageError)?;
+            Ok(known.filter(|program| !program.runs_others(command)))
+        }
         Some(name) => Program::named(name).map_err(UsageError),
     }
 }

@@ -18,6 +18,9 @@ fn wrong(given: &Given, what: &str) -> UsageError {
     UsageError(format!("{}: '{}' {what}", given.place, given.value.to_string_lossy()))
 }
 
+/// What is wrong with a pattern that holds bytes as they are.
+const NO_TEXT: &str = r"is no UTF-8 text; a byte is written as in /(?-u:\xff)/";
+
 fn text(given: &Given) -> &str {
     // What is no UTF-8 is no number, name or duration either.
     given.value.to_str().unwrap_or("\u{fffd}")
@@ -154,6 +157,9 @@ pub(super) fn preset(given: &Given) -> Result<String, UsageError> {
 /// A pattern whose one group captures a delay.
 pub(super) fn delay_pattern(given: &Given) -> Result<Pattern, UsageError> {
     const FORM: &str = "valid is a pattern with one group, as in stderr:/retry in (\\d+)s/";
+    if given.value.to_str().is_none() {
+        return Err(wrong(given, NO_TEXT));
+    }
     match Pattern::parse(text(given), Check::Now) {
         Ok(pattern) if pattern.stream() == Stream::Body => {
             Err(wrong(given, &format!("speaks of an answer's body, and a command has none; {FORM}")))
@@ -174,6 +180,9 @@ pub(super) fn delays(given: &Given) -> Result<Vec<Duration>, UsageError> {
 
 /// Conditions.
 pub(super) fn terms(given: &Given) -> Result<Vec<Term>, UsageError> {
+    if given.value.to_str().is_none() {
+        return Err(wrong(given, NO_TEXT));
+    }
     matcher::parse(text(given)).map_err(|problem| UsageError(format!("{}: {problem}", given.place)))
 }
 

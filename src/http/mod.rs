@@ -432,7 +432,7 @@ impl AttemptRunner for Requester<'_> {
         let written = self.write_result(*reason == StopReason::Success, &waiter);
         written.map_err(|failure| match failure {
             Failure::Interrupted(signal) => Conclusion::Interrupted(signal),
-            Failure::TimedOut(_) => Conclusion::TimedOut,
+            Failure::TimedOut(_) => Conclusion::TooLate("the rest of the body is lost: nobody reads it".to_owned()),
             Failure::Fault { fault: Fault::ReaderGone, .. } => Conclusion::ReaderGone,
             other @ Failure::Fault { .. } => Conclusion::Lost(other.to_string()),
         })

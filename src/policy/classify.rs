@@ -237,8 +237,10 @@ impl Classifier {
     fn by_preset(&self, evidence: &Evidence<'_>) -> Option<Verdict> {
         let preset = self.preset.as_ref()?;
         let known = by_default(evidence).class;
-        let silent = evidence.told_status.is_none() && !evidence.sightings.is_unread();
-        let holds = |row: &&Row| (silent || !row.without_status) && row.when.matches(evidence, known, row.class);
+        let read = !evidence.sightings.is_unread();
+        let silent = evidence.told_status.is_none() && read;
+        let applies = |row: &&Row| (read || !row.read) && (silent || !row.without_status);
+        let holds = |row: &&Row| applies(row) && row.when.matches(evidence, known, row.class);
         if let Some(row) = preset.rows.iter().find(holds) {
             let advice = row.advice.clone().map(Cow::Owned);
             return Some(Verdict { advice, ..Verdict::new(row.class, preset.rule(&row.is)) });
@@ -493,6 +495,7 @@ mod tests {
             class,
             is: is.to_owned(),
             advice: None,
+            read: false,
             without_status: false,
         };
         let preset = Preset {

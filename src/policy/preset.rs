@@ -27,6 +27,8 @@ pub struct Row {
     pub is: String,
     /// What a user could do about it.
     pub advice: Option<String>,
+    /// Whether it holds only where everything was read.
+    pub read: bool,
     /// Whether it holds only where everything was read and no status was found.
     pub without_status: bool,
 }

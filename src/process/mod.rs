@@ -26,6 +26,7 @@ pub(crate) mod between;
 mod channel;
 mod family;
 mod inherited;
+mod log;
 mod plan;
 mod replay;
 mod spawn;

@@ -2,7 +2,7 @@
 //! output that is looked at or held back. A stream that nobody asked that of is not touched.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{FileType, OFlags};
@@ -11,6 +11,7 @@ use rustix::io::Errno;
 
 use super::channel::Channel;
 use super::inherited::Inherited;
+use super::log::Log;
 use super::plan::SupervisionPlan;
 use super::replay::Replay;
 use super::spool::Spool;
@@ -34,6 +35,10 @@ pub enum Output {
 pub(super) struct Streams {
     replay: Option<Replay>,
     channels: Vec<Channel>,
+    /// Files that are read afterwards, with the streams that go into each.
+    logs: Vec<(Log, Vec<Stream>)>,
+    /// Whether something is looked for in a terminal that is not read.
+    unread: bool,
     /// What becomes of standard output and standard error.
     ways: [Way; 2],
     lookout: Lookout,
@@ -87,28 +92,47 @@ impl Streams {
         let spool = || Spool::new(plan.spool_folder.clone());
         let replays = plan.stdin == Source::Replay && plan.may_retry && inherited.was_open(0) && can_be_kept();
         let targets = [rustix::stdio::stdout(), rustix::stdio::stderr()];
+        let is_terminal = |index: usize| rustix::termios::isatty(targets[index]);
+        // What cannot be written fails for the command as it would without retryx.
+        let is_open = |index: usize| inherited.was_open(index + 1) && is_writable(targets[index]);
+        let is_looked_at = |index: usize| {
+            is_open(index)
+                && plan.lookout.wants(OUTPUTS[index], false)
+                && plan.lookout.wants(OUTPUTS[index], is_terminal(index))
+        };
         let is_stood_in = |index: usize| {
-            let is_terminal = || rustix::termios::isatty(targets[index]);
-            inherited.was_open(index + 1)
-                && (plan.outputs[index] != Output::Each
-                    || plan.idle_timeout.is_some()
-                    || plan.lookout.wants(OUTPUTS[index], false) && plan.lookout.wants(OUTPUTS[index], is_terminal()))
+            is_open(index)
+                && (plan.outputs[index] != Output::Each || plan.idle_timeout.is_some() || is_looked_at(index))
         };
         let mut stood_in = [is_stood_in(0), is_stood_in(1)];
         let mut outputs = plan.outputs;
         // Two pipes would lose the order in which the lines were written.
         let joined = (stood_in[0] || stood_in[1])
-            && inherited.was_open(1)
-            && inherited.was_open(2)
+            && is_open(0)
+            && is_open(1)
             && (outputs[0] != Output::Each || outputs[1] == Output::Each)
             && are_one_file();
         if joined {
             (stood_in, outputs) = ([true; 2], [outputs[0]; 2]);
         }
+        let mut logs: Vec<(Log, Vec<Stream>)> = Vec::new();
+        for index in 0..2 {
+            if stood_in[index]
+                && outputs[index] == Output::Each
+                && plan.idle_timeout.is_none()
+                && let Some(log) = Log::new(targets[index])
+            {
+                stood_in[index] = false;
+                match logs.first_mut() {
+                    Some((_, streams)) if joined => streams.push(OUTPUTS[index]),
+                    _ => logs.push((log, vec![OUTPUTS[index]])),
+                }
+            }
+        }
         let mut channels = Vec::new();
         let mut ways = [Way::Through; 2];
         for index in (0..2).filter(|&index| stood_in[index]) {
-            if !(joined && index == 1) {
+            if !(joined && index == 1 && stood_in[0]) {
                 channels.push(match outputs[index] {
                     Output::Each => Channel::passing(targets[index]),
                     Output::Final | Output::Success => Channel::holding(targets[index], spool()),
@@ -117,7 +141,12 @@ impl Streams {
             ways[index] = Way::Into(channels.len() - 1, outputs[index]);
         }
         let replay = replays.then(|| Replay::new(spool()));
-        Self { replay, channels, ways, lookout: plan.lookout.clone() }
+        let is_unread = |index: usize| {
+            let way = ways[index] == Way::Through && is_open(index) && is_terminal(index);
+            way && plan.lookout.wants(OUTPUTS[index], false)
+        };
+        let unread = is_unread(0) || is_unread(1);
+        Self { replay, channels, logs, unread, ways, lookout: plan.lookout.clone() }
     }
 
     /// Whether standard output is held back.
@@ -140,7 +169,8 @@ impl Streams {
 
     /// Bytes that were written on behalf of the streams, or into them.
     pub(super) fn counted(&self) -> u64 {
-        self.replay.as_ref().map_or(0, Replay::written) + self.channels.iter().map(Channel::counted).sum::<u64>()
+        let logs: u64 = self.logs.iter().map(|(log, _)| log.seen()).sum();
+        self.replay.as_ref().map_or(0, Replay::written) + self.channels.iter().map(Channel::counted).sum::<u64>() + logs
     }
 
     /// Begins an attempt.
@@ -149,6 +179,7 @@ impl Streams {
         if let Some(replay) = &mut self.replay {
             ends.set(0, replay.begin()?);
         }
+        self.logs.iter_mut().for_each(|(log, _)| log.begin());
         let first = ends.ends.len();
         for (number, channel) in self.channels.iter_mut().enumerate() {
             let into = |index: &usize| self.ways[*index].channel() == Some(number);
@@ -221,8 +252,12 @@ impl Streams {
         }
         let mut sightings = Sightings::default();
         self.channels.iter_mut().filter_map(Channel::end).for_each(|scanner| sightings.add(scanner));
-        let is_unread = |index: usize| self.ways[index] == Way::Through && self.lookout.wants(OUTPUTS[index], false);
-        if (0..2).any(is_unread) {
+        for (log, streams) in &mut self.logs {
+            let mut scanner = self.lookout.scanner(streams);
+            log.look(&mut scanner);
+            sightings.add(scanner);
+        }
+        if self.unread {
             sightings.note_unread();
         }
         sightings
@@ -270,6 +305,12 @@ fn can_be_kept() -> bool {
     let (Ok(stat), Ok(flags)) = (rustix::fs::fstat(stdin), rustix::fs::fcntl_getfl(stdin)) else { return false };
     let readable = flags & OFlags::RWMODE != OFlags::WRONLY && !flags.contains(OFlags::PATH);
     readable && FileType::from_raw_mode(stat.st_mode) != FileType::Directory && !rustix::termios::isatty(stdin)
+}
+
+/// Whether a stream is open for writing.
+fn is_writable(stream: BorrowedFd<'_>) -> bool {
+    let flags = rustix::fs::fcntl_getfl(stream);
+    flags.is_ok_and(|flags| flags & OFlags::RWMODE != OFlags::RDONLY && !flags.contains(OFlags::PATH))
 }
 
 /// Whether standard output and standard error go to the same place.

@@ -233,9 +233,12 @@ impl AttemptRunner for Supervisor<'_> {
             return Ok(());
         }
         match self.streams.broken() {
-            Some((_, Errno::PIPE)) => return Err(Conclusion::ReaderGone),
-            Some((name, error)) => return Err(Conclusion::Lost(cannot_be_written(name, error))),
-            None => {}
+            Some((_, Errno::PIPE)) if success => return Err(Conclusion::ReaderGone),
+            Some((name, error)) if error != Errno::PIPE => {
+                return Err(Conclusion::Lost(cannot_be_written(name, error)));
+            }
+            // A command that failed was told by itself, and did what it thought right.
+            _ => {}
         }
         for channel in self.streams.wanted(success) {
             if let Some(error) = channel.lost() {

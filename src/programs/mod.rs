@@ -44,6 +44,8 @@ struct Arguments {
     long_poll: Vec<String>,
     /// Services with `DynamoDB`'s own defaults.
     dynamodb: Vec<String>,
+    /// Operations that run other programs, whose messages and codes are not the program's.
+    runs_others: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -68,6 +70,8 @@ struct TableRow {
     class: String,
     is: String,
     advice: Option<String>,
+    #[serde(default)]
+    read: bool,
     #[serde(default)]
     without_status: bool,
 }
@@ -98,6 +102,12 @@ impl Program {
     /// The names of all presets.
     pub fn names() -> impl Iterator<Item = &'static str> {
         sections().map(|(name, _)| name)
+    }
+
+    /// Whether what the command says and returns may be another program's.
+    pub fn runs_others(&self, command: &[OsString]) -> bool {
+        let operation = self.operation(command);
+        operation.first().is_some_and(|word| self.arguments.runs_others.iter().any(|known| known == word))
     }
 
     /// Whether the command waits at its service for something to come.
@@ -169,7 +179,10 @@ fn row(row: TableRow) -> Result<Row, String> {
     let class = class.ok_or_else(|| wrong("class is permanent, throttling or transient"))?;
     let mut terms = matcher::parse_list(&row.when, Check::Later).map_err(|error| wrong(&error))?;
     match (terms.pop(), terms.as_slice()) {
-        (Some(when), []) => Ok(Row { when, class, is: row.is, advice: row.advice, without_status: row.without_status }),
+        (Some(when), []) => {
+            let TableRow { is, advice, read, without_status, .. } = row;
+            Ok(Row { when, class, is, advice, read, without_status })
+        }
         _ => Err(wrong("when is one condition; several take a row each")),
     }
 }

@@ -229,7 +229,7 @@ impl<'a> Text<'a> {
                 }
                 return;
             }
-            reason => self.failure(reason, summary.attempts),
+            reason => self.failure(reason, summary.attempts, summary.lost.is_some()),
         };
         let routine = matches!(self.last_words(), "killed by SIGPIPE" | "exit status 141")
             && summary.attempts == 1
@@ -246,7 +246,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    fn failure(&self, reason: &StopReason, attempts: u64) -> String {
+    fn failure(&self, reason: &StopReason, attempts: u64, is_lost: bool) -> String {
         let history = self.history();
         let tries = match attempts {
             1 => "1 attempt".to_owned(),
@@ -274,6 +274,12 @@ impl<'a> Text<'a> {
                 "giving up after {tries}: {history}; --deadline {} passed while retryx or the machine was stopped",
                 human(self.plan.session.limits.deadline.unwrap_or_default())
             ),
+            StopReason::TotalTimeout if is_lost => {
+                let limit = human(self.plan.session.limits.total_timeout.unwrap_or_default());
+                format!(
+                    "giving up after {tries}: {history}; --total-timeout {limit} passed before its output was taken"
+                )
+            }
             StopReason::TotalTimeout if history.contains("--total-timeout") => {
                 format!("giving up after {tries}: {history}")
             }
@@ -281,6 +287,9 @@ impl<'a> Text<'a> {
                 "giving up after {tries}: {history}; the next delay would pass --total-timeout {}",
                 human(self.plan.session.limits.total_timeout.unwrap_or_default())
             ),
+            StopReason::ServerDelay { wanted: Duration::MAX } => {
+                format!("giving up after {tries}: {history}; asked to stay away for longer than any limit")
+            }
             StopReason::ServerDelay { wanted } => format!(
                 "giving up after {tries}: {history}; asked to stay away for {}{}, longer than the limits allow",
                 human(*wanted),

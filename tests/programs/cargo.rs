@@ -50,7 +50,7 @@ pub const CASES: &[Case] = &[
     case("default:exit", "transient", "408", |lab| fetching(lab, "local", "file-408")),
     case("default:exit", "transient", "425", |lab| fetching(lab, "local", "file-425")),
     case("default:exit", "transient", "522", |lab| fetching(lab, "local", "file-522")),
-    case("test failed", "transient", "", |lab| {
+    case("default:exit", "transient", "test failed", |lab| {
         project(lab, "");
         lab.write("src/lib.rs", "#[test]\nfn fails() {\n    panic!();\n}\n");
         cargo(lab, REFUSED, "test")

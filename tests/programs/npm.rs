@@ -25,7 +25,8 @@ pub const CASES: &[Case] = &[
     case("package for another platform", "permanent", "engine", |lab| asking(lab, "install --engine-strict engine")),
     case("package for another platform", "permanent", "system", |lab| asking(lab, "install system")),
     case("bad usage", "permanent", "ci without a lock file", |lab| asking(lab, "ci")),
-    case("missing script", "permanent", "", |lab| asking(lab, "run nosuch")),
+    // What a script runs, and says, is another program's.
+    case("default:exit", "transient", "no such script", |lab| asking(lab, "run nosuch")),
     case("status 401", "permanent", "view", |lab| asking(lab, "view status-401")),
     case("status 401", "permanent", "install", |lab| asking(lab, "install --loglevel=error status-401")),
     case("status 403", "permanent", "view", |lab| asking(lab, "view status-403")),

@@ -226,7 +226,7 @@ fn input_that_is_kept_and_output_that_is_watched_do_not_wait_for_each_other() {
     let lab = Lab::new();
     random_files(&lab);
     let script = "retryx -n 2 --base-delay 0 -q --stdin replay --retry-on 'default,output:/^never$/' -- \
-                  sh -c 'tee /dev/stderr; exit $((RETRYX_RUN_ATTEMPT % 2))' 2>err | cat >out";
+                  sh -c 'perl -ne \"print; print STDERR\"; exit $((RETRYX_RUN_ATTEMPT % 2))' 2>err | cat >out";
     lab.bash(&format!("cat 1 | {script}; cat 1 1 | cmp - out && cat 1 1 | cmp - err")).finish().exited(0);
 }
 
@@ -307,4 +307,13 @@ fn a_flood_on_both_streams_needs_no_memory() {
     run.finish().exited(0);
     let expected = format!("{flood} >right; cmp out right && cmp err right");
     lab.tool("sh", &["-c", &expected]);
+}
+
+// A command that dies as its output cannot be passed on lost no reader.
+#[test]
+fn a_full_disk_is_no_reader_that_went_away() {
+    let lab = Lab::new();
+    let full = std::fs::File::options().write(true).open("/dev/full").expect("/dev/full");
+    let run = lab.run("-n 1 --fail-on output:/x/").stdout(full).sh("head -c 3000000 /dev/zero").finish();
+    run.exited(125).says(&["standard output cannot be written: no space left on device"]);
 }

@@ -2,6 +2,9 @@
 
 use std::fs::File;
 
+use rustix::fs::fstat;
+use rustix::pipe::{PipeFlags, pipe_with};
+
 use crate::support::{Lab, wait_until};
 
 use super::BOTH;
@@ -30,14 +33,23 @@ fn a_stream_that_nobody_asked_about_is_the_callers_own() {
         (&["--preset", "curl"], [false, true]),
         (&["--preset", "aws"], [false, true]),
     ] {
-        let files = ["out", "err"].map(|name| File::create(lab.path(name)).expect("a file"));
-        let [out, err] = files;
+        let pipes = [(); 2].map(|()| pipe_with(PipeFlags::CLOEXEC).expect("a pipe"));
+        let names = pipes.each_ref().map(|(_, write)| format!("pipe:[{}]", fstat(write).expect("a pipe").st_ino));
+        let [(_out, out), (_err, err)] = pipes;
         lab.run("-n 1").args(options).stdout(out).stderr(err).perl(LOOK).finish().exited(7);
         let links = lab.lines("links");
+        for (index, name) in names.iter().enumerate() {
+            assert_eq!(links[index] == *name, !read[index], "{options:?}: {links:?}");
+            assert!(links[index].starts_with("pipe:"), "{options:?}: {links:?}");
+        }
+        // A file that is only to be looked at is read afterwards.
+        let [out, err] = ["out", "err"].map(|name| File::create(lab.path(name)).expect("a file"));
+        lab.run("-n 1").args(options).stdout(out).stderr(err).perl(LOOK).finish().exited(7);
+        let stands_in =
+            options.first().is_some_and(|option| ["--stdout", "--stderr", "--idle-timeout"].contains(option));
         for (index, name) in ["out", "err"].into_iter().enumerate() {
-            let own = links[index] == lab.path(name).to_string_lossy();
-            assert_eq!(own, !read[index], "{options:?}: {links:?}");
-            assert!(own || links[index].starts_with("pipe:"), "{options:?}: {links:?}");
+            let own = lab.lines("links")[index] == lab.path(name).to_string_lossy();
+            assert_eq!(own, !(stands_in && read[index]), "{options:?}: {:?}", lab.lines("links"));
         }
     }
 }
@@ -47,9 +59,10 @@ fn the_name_of_a_program_brings_its_preset() {
     let lab = Lab::new();
     lab.executable("bin/curl", &format!("#!/usr/bin/perl\n{}", LOOK.replace("\\n", "\n")));
     for (options, read) in [("", true), ("--preset auto", true), ("--preset none", false)] {
-        let err = File::create(lab.path("err")).expect("a file");
+        let (_err, err) = pipe_with(PipeFlags::CLOEXEC).expect("a pipe");
+        let name = format!("pipe:[{}]", fstat(&err).expect("a pipe").st_ino);
         lab.run("-n 1").words(options).stderr(err).command(&["curl", "x"]).finish().exited(7);
-        assert_eq!(lab.lines("links")[1].starts_with("pipe:"), read, "{options}");
+        assert_eq!(lab.lines("links")[1] != name, read, "{options}");
     }
 }
 
@@ -59,7 +72,8 @@ fn a_background_process_that_holds_the_stream_holds_nobody_up() {
     let background = "trap '' PIPE; echo early; echo >$D/up; until [ -e $D/go ]; do sleep 0.01; done; echo late; echo late >&2; echo >$D/late";
     lab.write("background", background);
     let script = "echo now; sh background & until [ -e $D/up ]; do sleep 0.01; done; exit 7";
-    let run = lab.run("-n 1").args(["--retry-on", "output:/early/"]).sh(script).leashed().finish();
+    // Held back, or read from a pipe.
+    let run = lab.run("-n 1 --stderr final").args(["--stdout", "final"]).sh(script).leashed().finish();
     run.exited(7).stopped(1, "attempts");
     assert_eq!(run.text(), "now\nearly\n");
     assert!(run.left_somebody(), "the background process was ended");
@@ -110,4 +124,33 @@ fn no_descriptor_is_left_over_in_the_command_or_from_attempt_to_attempt() {
         assert!(counts.iter().all(|count| *count <= counts.iter().min().unwrap() + 3), "{options}: {counts:?}");
         lab.tool("rm", &["own", "retryx"]);
     }
+}
+
+// A file is read afterwards: nothing stands in the command's way, nor in that of what it
+// leaves running.
+#[test]
+fn a_file_is_written_directly_and_a_daemon_left_behind_goes_on_writing() {
+    let lab = Lab::new();
+    let script = "retryx -q -n 1 --retry-on 'output:/first/' -- sh -c '\
+                  l=$(readlink /proc/$$/fd/1); echo $l >links; echo first; \
+                  (until [ -e go ]; do sleep 0.01; done; echo second; echo >done) & exit 3' ";
+    for (redirection, name) in [(">log 2>&1", "log"), (">>more 2>err", "more"), (">log2 2>log2", "log2")] {
+        let run = lab.shell(&format!("{script} {redirection}; r=$?; touch go; exit $r")).finish();
+        run.exited(3);
+        lab.await_file("done");
+        assert_eq!(lab.lines(name), ["first", "second"], "{redirection}");
+        assert!(lab.lines("links")[0].ends_with(name), "{redirection}: {:?}", lab.lines("links"));
+        for left in ["go", "done"] {
+            std::fs::remove_file(lab.path(left)).expect("a file");
+        }
+    }
+    // What was there before is not looked at, nor what the attempt before wrote.
+    lab.write("old", "first\n");
+    let once = "if [ $RETRYX_RUN_ATTEMPT = 1 ]; then echo first; fi; exit 3";
+    let run = lab.run("-n 5 --base-delay 0 --retry-on output:/first/");
+    let old = std::fs::File::options().append(true).open(lab.path("old")).expect("a file");
+    run.stdout(old).sh(once).finish().exited(3).stopped(2, "permanent");
+    // A stream that is open for reading only fails as it would without retryx.
+    let run = lab.shell("retryx -n 1 --fail-on output:/z/ -- sh -c 'echo hi' 1</dev/null").finish();
+    assert_ne!(run.status.code(), Some(0));
 }

@@ -145,7 +145,9 @@ fn on_a_terminal_a_preset_judges_by_the_code_alone_unless_asked_to_watch() {
     let mut terminal = Terminal::shell(&lab);
     for (options, code, rule) in [
         ("", 22, "default:exit"),
-        ("", 3, "curl preset, malformed URL"),
+        // Not even by that where the code alone could be wrong.
+        ("", 3, "default:exit"),
+        ("--watch", 3, "curl preset, malformed URL"),
         ("--watch", 22, "curl preset, status 404"),
         ("--preset curl", 22, "curl preset, status 404"),
     ] {
