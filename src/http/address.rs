@@ -34,7 +34,7 @@ pub fn given_url(words: &[OsString]) -> Result<&str, Refusal> {
     };
     let text = word.to_str().ok_or_else(|| Refusal::Url("the URL is no UTF-8 text; percent-encode it".into()))?;
     if METHODS.contains(&text) {
-        return Err(Refusal::Url(format!("http needs a URL; the method is given by -X {text} ({own})")));
+        return Err(UsageError(format!("http needs a URL; the method is given by -X {text} ({own})")).into());
     }
     Ok(text)
 }

@@ -96,7 +96,7 @@ fn words_that_cannot_be_meant_are_told_from_urls() {
     let http = |words: &[&str]| lab.bare("http").args(words).finish();
     http(&["GET", &url]).exited(125).says(&["-X GET", "retryx -- http"]);
     http(&["POST", &url, "a=b"]).exited(125).says(&["-X POST"]);
-    http(&["GET"]).exited(3).says(&["-X GET"]);
+    http(&["GET"]).exited(125).says(&["-X GET"]);
     http(&[]).exited(3).says(&["needs a URL", "retryx -- http"]);
     http(&["-s"]).exited(3).says(&["needs a URL"]);
     http(&[&url, &url]).exited(125).says(&["one URL"]);
