@@ -133,7 +133,7 @@ complete -c retryx -n '__retryx_in http' -l idempotent -d 'Repeat a POST or PATC
 complete -c retryx -n '__retryx_in http' -s O -l remote-name -d 'Write it to a file named as the URL\'s last part'
 complete -c retryx -n '__retryx_in http' -s i -l include -d 'Write the heads before the body'
 complete -c retryx -n '__retryx_in http' -s I -l head -d 'Ask for the head only (HEAD), and write it'
-complete -c retryx -n '__retryx_in http' -s s -l silent -d 'No progress; retryx\'s own messages are those of --quiet'
+complete -c retryx -n '__retryx_in http' -s s -l silent -d 'No progress; retryx\'s own messages stay, unless --quiet'
 complete -c retryx -n '__retryx_in http' -s S -l show-error -d 'With -s, say errors all the same'
 complete -c retryx -n '__retryx_in http' -s f -l fail -d 'Accepted: a status that is a failure exits 22 with or without it'
 complete -c retryx -n '__retryx_in http' -l fail-with-body -d 'Write the body of a failure too'

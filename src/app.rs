@@ -107,6 +107,7 @@ fn run_request(inherited: &Inherited, given: &[Given], words: &[OsString], warni
     let (mut request, body) = plan_request(given, words, &folder, &ProcessEnvironment)?;
     request.timeout = plan.supervision.timeout;
     request.total_timeout = plan.supervision.total_timeout;
+    request.shows_progress &= plan.verbosity >= Verbosity::Normal;
     plan.supervision.command = vec![without_password(request.url.as_str()).into()];
     let seed = plan.seed.map_or(random, Session::seed_from);
     let mut reporter = (Text::new(&plan), events(&plan)?);

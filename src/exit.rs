@@ -18,7 +18,7 @@ pub const CANNOT_RUN: u8 = 126;
 pub const NOT_FOUND: u8 = 127;
 
 /// The table shown by `--help`, the manual and the README: status, meaning.
-pub const TABLE: [(&str, &str); 6] = [
+pub const TABLE: [(&str, &str); 7] = [
     ("the command's own", "the last attempt's, success or not"),
     (
         "death by signal N",
@@ -33,6 +33,11 @@ pub const TABLE: [(&str, &str); 6] = [
     ("125", "retryx itself failed: usage, configuration, internal, or output that it could not keep or write"),
     ("126", "the command cannot be run"),
     ("127", "the command was not found"),
+    (
+        "curl's codes",
+        "for a request: 22 for a status that is a failure, 28 for every time limit, 3 for a URL that cannot be read, \
+         and so on (see the manual under HTTP)",
+    ),
 ];
 
 /// How retryx itself ends.

@@ -61,6 +61,10 @@ pub enum Part {
     Options(Sub),
     /// The presets, from their file.
     Presets,
+    /// Where requests differ from curl's, from [`DIFFERENCES`].
+    ///
+    /// [`DIFFERENCES`]: super::differences::DIFFERENCES
+    Differences,
 }
 
 /// The modes with their numbers.
@@ -124,7 +128,10 @@ pub const EVENTS: &[EventWords] = &[
         "run_started",
         "Once, before anything is done.",
         &[
-            ("program", "The command's first word; with `--shell` the whole string."),
+            (
+                "program",
+                "The command's first word; with `--shell` the whole string; of a request the URL without its secrets.",
+            ),
             ("argument_count", "How many words follow it."),
             ("mode", "The `--mode`."),
             ("max_attempts", "The most attempts; null for no limit."),
@@ -141,14 +148,25 @@ pub const EVENTS: &[EventWords] = &[
             (
                 "outcome",
                 "`exited`, `signaled` (a signal killed the command), `timed_out` (a limit of retryx ended it) or \
-                 `not_started`. `responded` is kept for requests.",
+                 `not_started`; of a request `responded`, `transport_failed`, `timed_out` or `interrupted` (a signal cut \
+                 it off).",
             ),
-            ("exit_code", "The command's exit code, where it exited; else null."),
+            (
+                "exit_code",
+                "The command's exit code, where it exited; curl's for a request without an answer; else null.",
+            ),
             ("signal", "The number of the signal that killed it; else null."),
             ("timed_out", "Whether a limit of retryx ended it."),
-            ("http_status", "The status of an answer that the program told of, where its preset finds one; else null."),
-            ("error_code", "The error code of a service that the program told of, likewise."),
-            ("error", "Why the command could not be started, or which of its processes could not be ended; else null."),
+            (
+                "http_status",
+                "The status of the answer, or of one that the program told of, where its preset finds one; else null.",
+            ),
+            ("error_code", "The error code of a service, likewise."),
+            (
+                "error",
+                "Why the command could not be started, which of its processes could not be ended, or why a request has no \
+              answer; else null.",
+            ),
             ("class", "`success`, `transient`, `throttling` or `permanent`."),
             ("rule", "The name of the rule that gave the class, `default:exit` or `--retry-on 75` for example."),
             ("duration_ms", "How long it took, in milliseconds."),
@@ -163,7 +181,7 @@ pub const EVENTS: &[EventWords] = &[
             (
                 "delay_source",
                 "What asked for it: `backoff` (the formula), `limiter` (the rate limiter of the mode `adaptive` held the \
-                 attempt longer), `output` (the output asked for longer) or `server` (a server did; kept for requests).",
+                 attempt longer), `output` (the output asked for longer) or `server` (a server did).",
             ),
             ("base_ms", "The base delay that entered, in milliseconds."),
             ("exponent", "i, the number of the retry, from 0."),
@@ -181,7 +199,7 @@ pub const EVENTS: &[EventWords] = &[
                 "reason",
                 "`success`, `permanent` (the class), `attempts` (used up), `deadline`, `total_timeout`, `quota` (spent), \
                  `server_delay` (the output or a server asked for a longer wait than the limits allow), \
-                 `stdin_consumed`, `reader_gone`, `unkillable` or `interrupted` (by a signal).",
+                 `stdin_consumed`, `reader_gone`, `unsafe_request`, `unkillable` or `interrupted` (by a signal).",
             ),
             ("attempts", "How many were made."),
             ("exit_status", "What a shell will show: the exit code, or 128 + the signal."),
@@ -613,6 +631,12 @@ pub const AFTER_OPTIONS: &[Section] = &[
                  nsswitch.conf. HTTP/1.1 is spoken, and TLS 1.2 and 1.3, trusting the system's store, or what \
                  `SSL_CERT_FILE` and `SSL_CERT_DIR` name.",
             ),
+            Part::Text(
+                "On a terminal a line shows how far a transfer is, once it takes a second, and how long a wait is. Options of \
+                 curl's that are not taken are refused by name, with the way to do it here. Where the same words do \
+                 something else than in curl, that is on purpose:",
+            ),
+            Part::Differences,
         ],
     },
     Section {

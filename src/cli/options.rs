@@ -1110,7 +1110,7 @@ pub static OPTIONS: [Opt; 108] = [
         value: None,
         choices: &[],
         heading: ANSWER,
-        help: "No progress; retryx's own messages are those of --quiet",
+        help: "No progress; retryx's own messages stay, unless --quiet",
         more: "",
     },
     Opt {

@@ -251,6 +251,7 @@ impl<'a> Asked<'a> {
             given_url: given_url.to_owned(),
             timeout: None,
             total_timeout: None,
+            shows_progress: !self.has(Id::Silent),
             url,
             method,
             fields: fields.0,

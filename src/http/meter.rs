@@ -29,10 +29,15 @@ impl Meter {
         Self { live, started: now, next: now.saturating_add(WORTH_SHOWING), before: None }
     }
 
+    /// Whether it is of any use to tell it.
+    pub fn is_on(&self) -> bool {
+        self.live.is_on()
+    }
+
     /// So much is done, of all where that is known.
     pub fn at(&mut self, now: Duration, word: &str, done: u64, all: Option<u64>) {
         let before = *self.before.get_or_insert(done);
-        if !self.live.is_on() || now < self.next {
+        if now < self.next {
             return;
         }
         self.next = now.saturating_add(PERIOD);
@@ -67,9 +72,9 @@ fn bytes(count: u64) -> String {
     if count < 1024 {
         return format!("{count} B");
     }
-    let unit = usize::try_from((63 - count.leading_zeros()) / 10).unwrap_or(1).min(UNITS.len());
+    let unit = usize::try_from(count.ilog2() / 10).unwrap_or(1).min(UNITS.len());
     // In tenths, without a float.
-    let tenths = u128::from(count) * 10 >> (10 * unit);
+    let tenths = (u128::from(count) * 10) >> (10 * unit);
     let name = UNITS[unit - 1];
     if tenths < 100 { format!("{}.{} {name}", tenths / 10, tenths % 10) } else { format!("{} {name}", tenths / 10) }
 }

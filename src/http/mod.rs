@@ -24,6 +24,7 @@ mod failure;
 mod fields;
 mod form;
 mod framing;
+mod meter;
 mod names;
 mod output;
 mod proxy;
@@ -46,18 +47,19 @@ use decoder::Decoder;
 use exchange::{Answered, exchange, receive};
 pub use failure::{Failure, Fault};
 use framing::Head;
+use meter::Meter;
 use output::{Failures, Output, SideFile};
 use redirect::{Step, is_harmless};
 use request::Safety;
 pub use request::{Refusal, RequestPlan};
 use waiter::{Ends, Waiter};
 
-use crate::clock::{Alarms, Clock, Event, SystemClock};
+use crate::clock::{Clock, SystemClock};
 use crate::driver::{AttemptRunner, Attempted, Conclusion, Facts, Wake};
 use crate::exit::{HTTP_FAILURE, REQUEST_TIMED_OUT, WRITE_FAILED};
 use crate::policy::response::Response;
-use crate::policy::{Obstacle, Outcome, Signal, StopReason, TimeLimit};
-use crate::process::{Spool, reader_is_gone, unix};
+use crate::policy::{Obstacle, Outcome, StopReason, TimeLimit};
+use crate::process::{Spool, between, reader_is_gone};
 use crate::report::text::cause;
 
 /// What requests say that they are sent by.
@@ -219,7 +221,7 @@ impl<'a> Requester<'a> {
             && connection.is_fresh()
         {
             self.reached = true;
-            match exchange(&mut connection, &request, body, waiter, |_| {}) {
+            match exchange(&mut connection, &request, body, waiter, self.sender(body, waiter)) {
                 Ok(answered) => return Ok(Kept::after(answered, origin, proxy, connection)),
                 Err(Failure::Fault { fault: Fault::Empty | Fault::Send | Fault::Receive, .. })
                     if connection.received().is_empty() => {}
@@ -228,10 +230,23 @@ impl<'a> Requester<'a> {
         }
         let mut connection = self.connector.connect(&origin, proxy.as_ref(), waiter)?;
         self.reached = true;
-        let answered = exchange(&mut connection, &request, body, waiter, |_| {})?;
+        let answered = exchange(&mut connection, &request, body, waiter, self.sender(body, waiter))?;
         self.last.peer = connection.peer();
         self.last.times = write_out::Times { answered: waiter.now(), ..self.connector.times };
         Ok(Kept::after(answered, origin, proxy, connection))
+    }
+
+    /// Shows how far the sending of a body is.
+    fn sender<'b>(&self, body: &Body, waiter: &'b Waiter<'_>) -> impl FnMut(u64) + use<'b, 'a> {
+        let whole = body.length();
+        let mut meter = Meter::new(self.plan.shows_progress && whole > 0, waiter.now());
+        let mut sent = 0;
+        move |count| {
+            sent += count;
+            if meter.is_on() {
+                meter.at(waiter.now(), "sent", sent, Some(whole));
+            }
+        }
     }
 
     /// Receives the body of an answer: into the output where it is wanted, else to judge it.
@@ -277,10 +292,20 @@ impl<'a> Requester<'a> {
     ) -> Result<(), Failure> {
         let mut decoder = Decoder::of(head, self.plan.compressed)?;
         self.output.begin(head, &self.last.heads, &step.place(), self.plan.asks_for_a_part())?;
+        let length = head.value("content-length").and_then(|length| length.trim().parse::<u64>().ok());
+        let mut done = if head.status == 206 { self.output.size() } else { 0 };
+        let whole = length.map(|length| length.saturating_add(done));
+        let to_terminal = self.plan.output.file.is_none() && rustix::termios::isatty(rustix::stdio::stdout());
+        let mut meter = Meter::new(self.plan.shows_progress && !to_terminal, waiter.now());
         let output = &mut self.output;
         let received = receive(&mut kept.connection, framing, waiter, |bytes| {
+            done += bytes.len() as u64;
+            if meter.is_on() {
+                meter.at(waiter.now(), "received", done, whole);
+            }
             decoder.take(bytes, |plain| output.take(plain, waiter))
         });
+        meter.clear();
         let ended = received.and_then(|()| decoder.finish(|plain| output.take(plain, waiter)));
         ended.map_err(|failure| output.broke_off(failure, decoder.is_coded()))?;
         output.complete(head)
@@ -403,18 +428,7 @@ impl AttemptRunner for Requester<'_> {
 
     fn wait(&mut self, delay: Duration) -> Wake {
         let before = self.clock.elapsed().boot;
-        let end = before.saturating_add(delay);
-        let wake = loop {
-            match self.clock.next(Alarms { running: None, boot: Some(end) }, &mut Vec::new()) {
-                Event::Alarm => break Wake::Elapsed,
-                Event::Ready => {}
-                Event::Signal(received) => match received.signal {
-                    signal if signal.ends_the_run() => break Wake::Interrupted(signal),
-                    Signal::TSTP | Signal::TTIN | Signal::TTOU => self.clock.pause(|| unix::take(received.signal)),
-                    _ => {}
-                },
-            }
-        };
+        let wake = between::wait(self.clock, delay, self.plan.shows_progress);
         self.waited += self.clock.elapsed().boot.saturating_sub(before);
         wake
     }

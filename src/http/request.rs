@@ -43,6 +43,8 @@ pub struct RequestPlan {
     pub write_out: Option<String>,
     /// The URL as it was given.
     pub given_url: String,
+    /// Whether a person who looks on is shown how far a transfer and a wait are.
+    pub shows_progress: bool,
     /// The limit on an attempt, redirects included.
     pub timeout: Option<Duration>,
     /// The limit on the run.

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use clap::Arg;
 use clap_mangen::Man;
+use retryx::cli::differences::{DIFFERENCES, Difference};
 use retryx::cli::full_command;
 use retryx::cli::manual::{AFTER_OPTIONS, BEFORE_OPTIONS, EVENTS, Part, Section};
 use retryx::cli::options::{Opt, Sub};
@@ -110,6 +111,16 @@ fn roff_part(part: &Part) -> String {
             let terms: Vec<_> = presets.iter().map(|(names, words)| (names.as_str(), words.as_str())).collect();
             list(&terms, "")
         }
+        Part::Differences => {
+            let item = |difference: &Difference| {
+                format!(
+                    ".IP \\(bu 2\n{}.\nThe reason: {}",
+                    sentence(difference.what),
+                    sentences(&(difference.reason.to_owned() + "."))
+                )
+            };
+            DIFFERENCES.iter().map(item).collect()
+        }
         Part::ExitStatuses => list(&exit::TABLE, ""),
         Part::Events => {
             let mut text = String::new();
@@ -129,6 +140,13 @@ fn roff_part(part: &Part) -> String {
             text + ".TE\n"
         }
     }
+}
+
+/// Words that begin a sentence.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
+    roff(&(first + letters.as_str()))
 }
 
 /// One sentence a line, as manuals are kept.
