@@ -60,7 +60,7 @@ fn line(word: &str, done: u64, all: Option<u64>, rate: u64) -> String {
     let part = u64::try_from(u128::from(done.min(all)) * 100 / u128::from(all)).unwrap_or(100);
     let full = usize::try_from(part * WIDTH / 100).unwrap_or(0);
     let empty = usize::try_from(WIDTH).unwrap_or(0) - full;
-    let left = all.saturating_sub(done).checked_div(rate).map(|left| human(Duration::from_secs(left)));
+    let left = (rate > 0).then(|| all.saturating_sub(done).div_ceil(rate)).map(|left| human(Duration::from_secs(left)));
     let left = left.map(|left| format!(", {left} left")).unwrap_or_default();
     let bar = "#".repeat(full) + &".".repeat(empty);
     format!("retryx: {word} [{bar}] {part} % of {}, {}/s{left}", bytes(all), bytes(rate))

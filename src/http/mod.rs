@@ -4,11 +4,11 @@
 //! of steps: the request, and what redirects lead to; the next attempt starts at the first
 //! again. A step takes the connection that the one before left open, where that is to the
 //! same place and nobody has closed it, or makes a new one; sends the request while it looks
-//! for an early answer; and receives the body into [`output::Output`], which holds it until
+//! for an early answer; and receives the body into `output::Output`, which holds it until
 //! it is known to be whole, and keeps what it has across attempts, so that a download that
 //! broke off is continued where the server can.
 //!
-//! Nothing here blocks but [`waiter::Waiter`], where the network, signals and the limits of
+//! Nothing here blocks but `waiter::Waiter`, where the network, signals and the limits of
 //! the attempt and the run are awaited together: so one limit holds for the whole chain, a
 //! dripping server is no excuse, and Ctrl-C ends at once.
 
