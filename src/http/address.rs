@@ -8,7 +8,7 @@ use std::path::Path;
 use url::Url;
 
 use super::body::Body;
-use super::request::Refusal;
+use super::refusal::Refusal;
 use crate::cli::UsageError;
 
 /// Words that are methods, which other programs take in front of the URL.

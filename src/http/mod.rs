@@ -29,6 +29,7 @@ mod names;
 mod output;
 mod proxy;
 mod redirect;
+mod refusal;
 mod request;
 mod tls;
 mod variables;
@@ -50,8 +51,9 @@ use framing::Head;
 use meter::Meter;
 use output::{Failures, Output, SideFile};
 use redirect::{Step, is_harmless};
+pub use refusal::Refusal;
+pub use request::RequestPlan;
 use request::Safety;
-pub use request::{Refusal, RequestPlan};
 use waiter::{Ends, Waiter};
 
 use crate::clock::{Clock, SystemClock};

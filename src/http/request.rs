@@ -6,13 +6,11 @@ use std::time::Duration;
 use url::Url;
 
 use super::connect::{ConnectPlan, Origin, Proxy};
-use super::failure::{Failure, Fault};
+use super::failure::Failure;
 use super::fields::{Field, Place};
 use super::output::OutputPlan;
 use super::proxy::Proxies;
 use super::redirect::{RedirectPlan, Step};
-use crate::cli::UsageError;
-use crate::exit::OWN_FAILURE;
 
 /// A request and all that belongs to it; immutable for a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -147,29 +145,4 @@ pub enum Safety {
     Safe,
     /// By its `Idempotency-Key`, where that goes with it.
     ByKey,
-}
-
-/// Why there is no plan.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
-    /// What is wrong with the options.
-    #[error(transparent)]
-    Usage(#[from] UsageError),
-    /// There is no URL, or it cannot be read.
-    #[error("{0}")]
-    Url(String),
-    /// The URL's scheme is none that is spoken here.
-    #[error("{0}")]
-    Scheme(String),
-}
-
-impl Refusal {
-    /// The exit status: curl's for what is wrong with the URL.
-    pub fn exit_code(&self) -> u8 {
-        match self {
-            Self::Usage(_) => OWN_FAILURE,
-            Self::Url(_) => Fault::Url.code(),
-            Self::Scheme(_) => Fault::Scheme.code(),
-        }
-    }
 }

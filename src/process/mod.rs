@@ -41,12 +41,11 @@ pub(crate) mod unix;
 mod watch;
 
 pub use inherited::{Inherited, inherited_descriptor};
-pub use plan::SupervisionPlan;
+pub use plan::{Output, SupervisionPlan};
 pub(crate) use spool::{IN_MEMORY, Spool};
 pub use stdin::Source;
 pub use stdout::Wrote;
 pub(crate) use stdout::reader_is_gone;
-pub use streams::Output;
 pub use supervise::Supervisor;
 pub(crate) use target::Target;
 pub use unix::{die_of, environment};

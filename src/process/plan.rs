@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::stdin::Source;
-use super::streams::Output;
 use crate::policy::{Lookout, Signal};
 
 /// How attempts are run; immutable for a run.
@@ -48,4 +47,15 @@ pub struct SupervisionPlan {
     pub run_id: String,
     /// `RETRYX_RUN_MAX_ATTEMPTS`.
     pub max_attempts: String,
+}
+
+/// What happens to an output stream of the attempts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Output {
+    /// Each attempt writes to it directly.
+    Each,
+    /// Only the last attempt's bytes are written, when it is over.
+    Final,
+    /// As final, and nothing unless the run succeeds.
+    Success,
 }

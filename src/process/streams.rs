@@ -12,24 +12,13 @@ use rustix::io::Errno;
 use super::channel::Channel;
 use super::inherited::Inherited;
 use super::log::Log;
-use super::plan::SupervisionPlan;
+use super::plan::{Output, SupervisionPlan};
 use super::replay::Replay;
 use super::spool::Spool;
 use super::stdin::Source;
 use super::stdout::Wrote;
 use crate::policy::matcher::Stream;
 use crate::policy::{Lookout, Sightings};
-
-/// What happens to an output stream of the attempts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Output {
-    /// Each attempt writes to it directly.
-    Each,
-    /// Only the last attempt's bytes are written, when it is over.
-    Final,
-    /// As final, and nothing unless the run succeeds.
-    Success,
-}
 
 /// The streams of a run.
 pub(super) struct Streams {
