@@ -704,8 +704,8 @@ pub const AFTER_OPTIONS: &[Section] = &[
             ]),
             Part::Text(
                 "A stream is read by retryx where a rule, a preset, `--retry-after-match` or `--idle-timeout` needs it, \
-                 and only then. A regular file is read afterwards: the command writes to it directly. Else the command \
-                 writes to a pipe; every byte is passed on as it comes, whatever it is, before it is looked at. Where the reader is slow, the command waits as it would by itself. The first \
+                 and only then. The command writes to a pipe; every byte is passed on as it comes, whatever it is, \
+                 before it is looked at. Where the reader is slow, the command waits as it would by itself. The first \
                  64 KiB of a line are looked at. Of a line that is no UTF-8, `.` matches only what is; `(?-u:.)` matches \
                  any byte. A pager that the command starts on a terminal that is read gets no keys, as it looks for \
                  them at the end of its output: switch it off (`git --no-pager`).",
@@ -721,8 +721,8 @@ pub const AFTER_OPTIONS: &[Section] = &[
             Part::Text(
                 "Where a signal ends the run, nothing is written of an attempt that did not succeed: what it cut off is \
                  not whole. retryx does not wait for a background process that still holds such a pipe. What it writes once its \
-                 attempt is over goes nowhere, and it dies of SIGPIPE unless it ignores that: start what is to live on \
-                 with its output in a file.",
+                 attempt is over goes nowhere, and it dies of SIGPIPE unless it ignores that: give what is to \
+                 live on a file of its own, or `--preset none`.",
             ),
             Part::Text(
                 "Output that cannot be kept, for a full disk say, is never written in part: none of it is, a message says \

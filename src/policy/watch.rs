@@ -113,11 +113,6 @@ impl Scanner {
         Self { open: patterns.collect(), found: Vec::new(), line: Vec::new(), after_cr: false }
     }
 
-    /// Whether nothing is left to be found.
-    pub fn is_done(&self) -> bool {
-        self.open.is_empty()
-    }
-
     /// Looks at what comes next.
     pub fn feed(&mut self, mut piece: &[u8]) {
         if self.open.is_empty() || piece.is_empty() {

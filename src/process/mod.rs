@@ -26,7 +26,6 @@ pub(crate) mod between;
 mod channel;
 mod family;
 mod inherited;
-mod log;
 mod plan;
 mod replay;
 mod spawn;

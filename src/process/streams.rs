@@ -11,7 +11,6 @@ use rustix::io::Errno;
 
 use super::channel::Channel;
 use super::inherited::Inherited;
-use super::log::Log;
 use super::plan::{Output, SupervisionPlan};
 use super::replay::Replay;
 use super::spool::Spool;
@@ -24,8 +23,6 @@ use crate::policy::{Lookout, Sightings};
 pub(super) struct Streams {
     replay: Option<Replay>,
     channels: Vec<Channel>,
-    /// Files that are read afterwards, with the streams that go into each.
-    logs: Vec<(Log, Vec<Stream>)>,
     /// Whether something is looked for in a terminal that is not read.
     unread: bool,
     /// What becomes of standard output and standard error.
@@ -104,24 +101,10 @@ impl Streams {
         if joined {
             (stood_in, outputs) = ([true; 2], [outputs[0]; 2]);
         }
-        let mut logs: Vec<(Log, Vec<Stream>)> = Vec::new();
-        for index in 0..2 {
-            if stood_in[index]
-                && outputs[index] == Output::Each
-                && plan.idle_timeout.is_none()
-                && let Some(log) = Log::new(targets[index])
-            {
-                stood_in[index] = false;
-                match logs.first_mut() {
-                    Some((_, streams)) if joined => streams.push(OUTPUTS[index]),
-                    _ => logs.push((log, vec![OUTPUTS[index]])),
-                }
-            }
-        }
         let mut channels = Vec::new();
         let mut ways = [Way::Through; 2];
         for index in (0..2).filter(|&index| stood_in[index]) {
-            if !(joined && index == 1 && stood_in[0]) {
+            if !(joined && index == 1) {
                 channels.push(match outputs[index] {
                     Output::Each => Channel::passing(targets[index]),
                     Output::Final | Output::Success => Channel::holding(targets[index], spool()),
@@ -135,7 +118,7 @@ impl Streams {
             way && plan.lookout.wants(OUTPUTS[index], false)
         };
         let unread = is_unread(0) || is_unread(1);
-        Self { replay, channels, logs, unread, ways, lookout: plan.lookout.clone() }
+        Self { replay, channels, unread, ways, lookout: plan.lookout.clone() }
     }
 
     /// Whether standard output is held back.
@@ -158,8 +141,7 @@ impl Streams {
 
     /// Bytes that were written on behalf of the streams, or into them.
     pub(super) fn counted(&self) -> u64 {
-        let logs: u64 = self.logs.iter().map(|(log, _)| log.seen()).sum();
-        self.replay.as_ref().map_or(0, Replay::written) + self.channels.iter().map(Channel::counted).sum::<u64>() + logs
+        self.replay.as_ref().map_or(0, Replay::written) + self.channels.iter().map(Channel::counted).sum::<u64>()
     }
 
     /// Begins an attempt.
@@ -168,7 +150,6 @@ impl Streams {
         if let Some(replay) = &mut self.replay {
             ends.set(0, replay.begin()?);
         }
-        self.logs.iter_mut().for_each(|(log, _)| log.begin());
         let first = ends.ends.len();
         for (number, channel) in self.channels.iter_mut().enumerate() {
             let into = |index: &usize| self.ways[*index].channel() == Some(number);
@@ -241,11 +222,6 @@ impl Streams {
         }
         let mut sightings = Sightings::default();
         self.channels.iter_mut().filter_map(Channel::end).for_each(|scanner| sightings.add(scanner));
-        for (log, streams) in &mut self.logs {
-            let mut scanner = self.lookout.scanner(streams);
-            log.look(&mut scanner);
-            sightings.add(scanner);
-        }
         if self.unread {
             sightings.note_unread();
         }

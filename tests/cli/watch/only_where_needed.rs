@@ -1,7 +1,5 @@
 //! A stream is read only where something needs it; else the command has the caller's own.
 
-use std::fs::File;
-
 use rustix::fs::fstat;
 use rustix::pipe::{PipeFlags, pipe_with};
 
@@ -41,15 +39,6 @@ fn a_stream_that_nobody_asked_about_is_the_callers_own() {
         for (index, name) in names.iter().enumerate() {
             assert_eq!(links[index] == *name, !read[index], "{options:?}: {links:?}");
             assert!(links[index].starts_with("pipe:"), "{options:?}: {links:?}");
-        }
-        // A file that is only to be looked at is read afterwards.
-        let [out, err] = ["out", "err"].map(|name| File::create(lab.path(name)).expect("a file"));
-        lab.run("-n 1").args(options).stdout(out).stderr(err).perl(LOOK).finish().exited(7);
-        let stands_in =
-            options.first().is_some_and(|option| ["--stdout", "--stderr", "--idle-timeout"].contains(option));
-        for (index, name) in ["out", "err"].into_iter().enumerate() {
-            let own = lab.lines("links")[index] == lab.path(name).to_string_lossy();
-            assert_eq!(own, !(stands_in && read[index]), "{options:?}: {:?}", lab.lines("links"));
         }
     }
 }
@@ -126,31 +115,28 @@ fn no_descriptor_is_left_over_in_the_command_or_from_attempt_to_attempt() {
     }
 }
 
-// A file is read afterwards: nothing stands in the command's way, nor in that of what it
-// leaves running.
 #[test]
-fn a_file_is_written_directly_and_a_daemon_left_behind_goes_on_writing() {
+fn a_stream_that_cannot_be_written_fails_as_without_retryx() {
     let lab = Lab::new();
-    let script = "retryx -q -n 1 --retry-on 'output:/first/' -- sh -c '\
-                  l=$(readlink /proc/$$/fd/1); echo $l >links; echo first; \
-                  (until [ -e go ]; do sleep 0.01; done; echo second; echo >done) & exit 3' ";
-    for (redirection, name) in [(">log 2>&1", "log"), (">>more 2>err", "more"), (">log2 2>log2", "log2")] {
-        let run = lab.shell(&format!("{script} {redirection}; r=$?; touch go; exit $r")).finish();
-        run.exited(3);
-        lab.await_file("done");
-        assert_eq!(lab.lines(name), ["first", "second"], "{redirection}");
-        assert!(lab.lines("links")[0].ends_with(name), "{redirection}: {:?}", lab.lines("links"));
-        for left in ["go", "done"] {
+    let run = lab.shell("retryx -n 1 --fail-on output:/z/ -- sh -c 'echo hi' 1</dev/null").finish();
+    assert_ne!(run.status.code(), Some(0));
+}
+
+// Many share one file, each by its own opening or by the same: nobody is judged by another's.
+#[test]
+fn what_others_write_to_the_same_file_is_not_the_commands() {
+    let lab = Lab::new();
+    for redirection in [">", ">>"] {
+        let script = format!(
+            "exec {redirection}log 2>&1; (until [ -e up ]; do sleep 0.01; done; echo fatal; echo >go) & \
+             retryx -n 1 --events e --fail-on output:/fatal/ -- \
+             sh -c 'echo >up; until [ -e go ]; do sleep 0.01; done; exit 3'"
+        );
+        lab.shell(&script).finish().exited(3);
+        let ended = crate::support::Events::at(lab.path("e")).wait("attempt_finished", 1);
+        assert_eq!(ended["rule"], "default:exit", "{redirection}");
+        for left in ["up", "go", "e"] {
             std::fs::remove_file(lab.path(left)).expect("a file");
         }
     }
-    // What was there before is not looked at, nor what the attempt before wrote.
-    lab.write("old", "first\n");
-    let once = "if [ $RETRYX_RUN_ATTEMPT = 1 ]; then echo first; fi; exit 3";
-    let run = lab.run("-n 5 --base-delay 0 --retry-on output:/first/");
-    let old = std::fs::File::options().append(true).open(lab.path("old")).expect("a file");
-    run.stdout(old).sh(once).finish().exited(3).stopped(2, "permanent");
-    // A stream that is open for reading only fails as it would without retryx.
-    let run = lab.shell("retryx -n 1 --fail-on output:/z/ -- sh -c 'echo hi' 1</dev/null").finish();
-    assert_ne!(run.status.code(), Some(0));
 }
