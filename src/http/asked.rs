@@ -71,10 +71,15 @@ fn expanded(given: &[Given], environment: &dyn Environment) -> Result<Vec<Given>
     Ok(all)
 }
 
+/// Standard input, whose faults are faults: to the library's own a closed one is an empty one.
+fn standard_input() -> std::io::Result<fs::File> {
+    Ok(fs::File::from(rustix::io::dup(rustix::stdio::stdin())?))
+}
+
 fn read_file(path: &OsStr) -> std::io::Result<Vec<u8>> {
     let mut content = Vec::new();
     if path == "-" {
-        std::io::stdin().lock().read_to_end(&mut content)?;
+        standard_input()?.read_to_end(&mut content)?;
     } else {
         fs::File::open(path)?.read_to_end(&mut content)?;
     }
@@ -606,7 +611,7 @@ fn header(given: &Given, fields: &mut Fields) -> Result<(), UsageError> {
         let path = Path::new(OsStr::from_bytes(path));
         let mut content = Vec::new();
         let read = if path.as_os_str() == "-" {
-            std::io::stdin().lock().take(MAX_HEADERS).read_to_end(&mut content)
+            standard_input().and_then(|input| input.take(MAX_HEADERS).read_to_end(&mut content))
         } else {
             fs::File::open(path).and_then(|file| file.take(MAX_HEADERS).read_to_end(&mut content))
         };
@@ -643,7 +648,7 @@ fn read(path: &OsStr, given: &Given) -> Result<Vec<u8>, UsageError> {
 
 fn push_file(body: &mut Body, path: &OsStr, given: &Given, folder: &Path) -> Result<(), UsageError> {
     let pushed = if path == "-" || path == "." {
-        body.push_stream(&mut std::io::stdin().lock(), folder)
+        standard_input().and_then(|mut input| body.push_stream(&mut input, folder))
     } else {
         body.push_file(Path::new(path), folder)
     };

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::exit::REQUEST_TIMED_OUT;
 use crate::policy::{Signal, TimeLimit};
 
 /// A failure of the transport, with curl's exit code for it (the codes of curl(1)).
@@ -55,6 +56,8 @@ pub enum Fault {
     Certificate,
     /// There is no store of trusted certificates.
     NoStore,
+    /// A time limit passed, and what was passed on already cannot be continued.
+    LostInTime,
     /// The body is larger than allowed, or not what its checksum says.
     Checksum,
 }
@@ -72,6 +75,7 @@ impl Fault {
             Self::Partial | Self::Checksum | Self::Lost => 18,
             Self::Write | Self::ReaderGone => 23,
             Self::Read => 26,
+            Self::LostInTime => REQUEST_TIMED_OUT,
             Self::Range | Self::NoRange => 33,
             Self::Tls | Self::TlsRefused => 35,
             Self::Redirects => 47,
@@ -95,6 +99,7 @@ impl Fault {
                 | Self::Read
                 | Self::NoRange
                 | Self::Lost
+                | Self::LostInTime
                 | Self::Redirects
                 | Self::ClientCertificate
                 | Self::TlsRefused

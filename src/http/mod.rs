@@ -103,6 +103,17 @@ struct Last {
     failure: Option<(u8, String)>,
 }
 
+/// How far the request of an attempt has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// No server has anything of it, or the one that had sent it elsewhere as it is.
+    Nowhere,
+    /// A server may have it.
+    Somewhere,
+    /// A server has acted on it, and sends the client on to look at what came of that.
+    Acted,
+}
+
 /// Makes attempts of one request.
 pub struct Requester<'a> {
     plan: &'a RequestPlan,
@@ -114,10 +125,12 @@ pub struct Requester<'a> {
     dump: Option<SideFile>,
     /// A connection that may be used again, and where it leads.
     kept: Option<(Origin, Option<Proxy>, Connection)>,
-    /// Whether something of the attempt's request may have reached a server.
-    reached: bool,
+    /// How far the attempt's request has come.
+    reach: Reach,
     /// Whether some of it went where the key that makes it safe did not go.
     without_key: bool,
+    /// Whether the body of a failure broke off.
+    failed_in_part: bool,
     /// The body of a failure that is to be written.
     failed_body: Spool,
     reader_gone: bool,
@@ -137,7 +150,8 @@ impl<'a> Requester<'a> {
             output: Output::new(&plan.output)?,
             dump: plan.dump_heads.as_deref().map(SideFile::new).transpose()?,
             kept: None,
-            reached: false,
+            reach: Reach::Nowhere,
+            failed_in_part: false,
             without_key: false,
             failed_body: Spool::new(plan.output.spool_folder.clone()),
             reader_gone: false,
@@ -173,10 +187,19 @@ impl<'a> Requester<'a> {
             self.last.method.clone_from(&step.method);
             self.last.redirects = step.redirects;
             let next = step.next(head.status, head.value("location"), &self.plan.redirects)?;
+            self.last.head = head.clone();
             let response = self.body_of(&head, &mut kept, &step, next.is_some(), waiter)?;
             // A server that sends the request elsewhere as it is has not acted on it.
-            self.reached &= !(next.is_some() && matches!(head.status, 307 | 308));
-            self.last.head = head;
+            // One that sends the client on with another method has.
+            if let Some(next) = &next {
+                self.reach = if next.method != step.method || self.reach == Reach::Acted {
+                    Reach::Acted
+                } else if matches!(head.status, 307 | 308) {
+                    Reach::Nowhere
+                } else {
+                    self.reach
+                };
+            }
             self.kept = kept.may_keep.then_some((kept.origin, kept.proxy, kept.connection));
             match next {
                 Some(next) => {
@@ -222,7 +245,7 @@ impl<'a> Requester<'a> {
         if let Some((_, _, mut connection)) = kept
             && connection.is_fresh()
         {
-            self.reached = true;
+            self.note_sending();
             match exchange(&mut connection, &request, body, waiter, self.sender(body, waiter)) {
                 Ok(answered) => return Ok(Kept::after(answered, origin, proxy, connection)),
                 Err(Failure::Fault { fault: Fault::Empty | Fault::Send | Fault::Receive, .. })
@@ -231,11 +254,18 @@ impl<'a> Requester<'a> {
             }
         }
         let mut connection = self.connector.connect(&origin, proxy.as_ref(), waiter)?;
-        self.reached = true;
+        self.note_sending();
         let answered = exchange(&mut connection, &request, body, waiter, self.sender(body, waiter))?;
         self.last.peer = connection.peer();
         self.last.times = write_out::Times { answered: waiter.now(), ..self.connector.times };
         Ok(Kept::after(answered, origin, proxy, connection))
+    }
+
+    /// From here on a server may have the request.
+    fn note_sending(&mut self) {
+        if self.reach == Reach::Nowhere {
+            self.reach = Reach::Somewhere;
+        }
     }
 
     /// Shows how far the sending of a body is.
@@ -346,6 +376,7 @@ impl<'a> Requester<'a> {
             Ok(()) => Ok(()),
             Err(Failure::Fault { fault, .. }) if fault != Fault::Write => {
                 kept.may_keep = false;
+                self.failed_in_part = keep;
                 Ok(())
             }
             Err(other) => Err(other),
@@ -356,12 +387,13 @@ impl<'a> Requester<'a> {
     fn may_repeat(&self, outcome: &Outcome, response: Option<&Response>) -> bool {
         let asks_back = || response.is_some_and(|response| response.has("retry-after"));
         self.plan.is_safe() && !self.without_key
-            || !self.reached
-            || match outcome {
-                Outcome::Responded(TOO_MANY_REQUESTS) => true,
-                Outcome::Responded(UNAVAILABLE) => asks_back(),
-                _ => false,
-            }
+            || self.reach == Reach::Nowhere
+            || self.reach == Reach::Somewhere
+                && match outcome {
+                    Outcome::Responded(TOO_MANY_REQUESTS) => true,
+                    Outcome::Responded(UNAVAILABLE) => asks_back(),
+                    _ => false,
+                }
     }
 }
 
@@ -397,7 +429,7 @@ impl AttemptRunner for Requester<'_> {
         let waiter = self.waiter();
         let started = self.clock.elapsed().running;
         self.attempts = facts.attempt;
-        self.reached = false;
+        (self.reach, self.failed_in_part) = (Reach::Nowhere, false);
         self.without_key = false;
         self.last = Last { url: self.plan.url.to_string(), method: self.plan.method.clone(), ..Last::default() };
         self.connector.times = write_out::Times::default();
@@ -473,6 +505,7 @@ impl Requester<'_> {
         if success && !self.output.is_whole() && !self.last.head.raw.is_empty() {
             // A rule of the user's made a success of it.
             let heads = if include { &heads[..] } else { b"" };
+            self.expect_whole_failure()?;
             self.output.finish_failure(heads, &self.failed_body, waiter)?;
         } else if success {
             self.output.finish(waiter)?;
@@ -482,6 +515,7 @@ impl Requester<'_> {
             if self.output.is_whole() {
                 self.output.finish(waiter)?;
             } else {
+                self.expect_whole_failure()?;
                 self.output.finish_failure(heads, &self.failed_body, waiter)?;
             }
         } else if include && self.output.is_stdout() && !self.output.is_released() {
@@ -492,6 +526,14 @@ impl Requester<'_> {
             output::write_stdout(text.stdout.as_bytes(), waiter)?;
             // What cannot be said cannot be said to anybody.
             let _ = std::io::Write::write_all(&mut std::io::stderr(), text.stderr.as_bytes());
+        }
+        Ok(())
+    }
+
+    /// Half of a failure's body would look like a whole one.
+    fn expect_whole_failure(&self) -> Result<(), Failure> {
+        if self.failed_in_part {
+            return Err(Failure::new(Fault::Partial, "the body of the failure broke off, and none of it is written"));
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{Access, AtFlags, CWD, FallocateFlags, Mode, OFlags, linkat};
@@ -19,8 +19,9 @@ use super::LOOKED_AT;
 use super::failure::{Failure, Fault};
 use super::framing::Head;
 use super::waiter::Waiter;
+use crate::policy::{Outcome, TimeLimit};
 use crate::process::{IN_MEMORY, Spool, Target};
-use crate::report::text::cause;
+use crate::report::text::{cause, describe};
 
 /// What becomes of bodies; immutable for a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -325,6 +326,10 @@ impl<'a> Output<'a> {
     pub fn broke_off(&mut self, failure: Failure, coded: bool) -> Failure {
         let can_continue = self.version.is_some() && !coded;
         match failure {
+            Failure::TimedOut(limit @ TimeLimit::Attempt(_)) if self.released && !can_continue => {
+                let text = format!("{}{CANNOT_CONTINUE}", describe(&Outcome::TimedOut(limit)));
+                Failure::new(Fault::LostInTime, text)
+            }
             Failure::Fault { fault, text }
                 if self.released && !can_continue && fault.may_pass() && fault != Fault::ReaderGone =>
             {
@@ -486,6 +491,14 @@ impl<'a> Output<'a> {
 const CANNOT_CONTINUE: &str = "; it cannot be continued, because the server told no strong ETag or Last-Modified, nor \
                                begun again, because its beginning was passed on already: -o FILE or --checksum holds \
                                it until it is whole";
+
+/// Whether a time of the last change tells versions apart: it is one, and lies a minute or
+/// more before the answer, so that no other change can bear the same (RFC 9110 §8.8.2.2).
+fn is_strong(time: &str, date: Option<&str>) -> bool {
+    let read = |text: &str| httpdate::parse_http_date(text.trim()).ok();
+    let age = |changed: SystemTime| read(date?)?.duration_since(changed).ok();
+    read(time).and_then(age).is_some_and(|age| age >= Duration::from_secs(60))
+}
 
 /// What kind of place the file is. Fails where it can never be written.
 fn place(plan: &OutputPlan) -> Result<Place, String> {
@@ -681,7 +694,11 @@ impl Version {
         let field = |name| head.value(name).map(str::trim).filter(|value| !value.is_empty());
         let tag = field("etag").filter(|tag| tag.len() > 1 && tag.starts_with('"') && tag.ends_with('"'));
         let tag = tag.map(|tag| Self::Tag(tag.to_owned()));
-        tag.or_else(|| field("last-modified").map(|time| Self::Changed(time.to_owned())))
+        tag.or_else(|| {
+            field("last-modified")
+                .filter(|time| is_strong(time, field("date")))
+                .map(|time| Self::Changed(time.to_owned()))
+        })
     }
 
     /// As `If-Range` has it.
@@ -815,8 +832,14 @@ mod tests {
             ..Head::default()
         };
         let version = |fields: &[(&str, &str)]| Version::of(&head(fields)).map(|version| version.text().to_owned());
-        assert_eq!(version(&[("ETag", "\"a\""), ("Last-Modified", "x")]).as_deref(), Some("\"a\""));
-        assert_eq!(version(&[("ETag", "W/\"a\""), ("Last-Modified", "x")]).as_deref(), Some("x"));
+        let (then, soon) = ("Sun, 06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:50:36 GMT");
+        let later = ("Date", "Sun, 06 Nov 1994 08:50:37 GMT");
+        assert_eq!(version(&[("ETag", "\"a\""), ("Last-Modified", then), later]).as_deref(), Some("\"a\""));
+        assert_eq!(version(&[("ETag", "W/\"a\""), ("Last-Modified", then), later]).as_deref(), Some(then));
+        // A time that is none, or too near to tell two changes apart.
+        assert_eq!(version(&[("Last-Modified", then)]), None);
+        assert_eq!(version(&[("Last-Modified", then), ("Date", soon)]), None);
+        assert_eq!(version(&[("Last-Modified", "x"), later]), None);
         assert_eq!(version(&[("ETag", "W/\"a\"")]), None);
         assert_eq!(version(&[("ETag", "\"")]), None);
     }

@@ -43,7 +43,9 @@ impl Step {
 
     /// The next step, where the answer redirects and that is followed.
     pub fn next(&self, status: u16, location: Option<&str>, plan: &RedirectPlan) -> Result<Option<Self>, Failure> {
-        let (true, 301 | 302 | 303 | 307 | 308, Some(location)) = (plan.follow, status, location) else {
+        let (true, 300..=303 | 307 | 308, Some(location)) =
+            (plan.follow, status, location.filter(|location| !location.trim().is_empty()))
+        else {
             return Ok(None);
         };
         if plan.most.is_some_and(|most| self.redirects >= most) {

@@ -287,7 +287,7 @@ impl<'a> Text<'a> {
                 "giving up after {tries}: {history}; the next delay would pass --total-timeout {}",
                 human(self.plan.session.limits.total_timeout.unwrap_or_default())
             ),
-            StopReason::ServerDelay { wanted: Duration::MAX } => {
+            StopReason::ServerDelay { wanted } if human(*wanted) == "endless" => {
                 format!("giving up after {tries}: {history}; asked to stay away for longer than any limit")
             }
             StopReason::ServerDelay { wanted } => format!(

@@ -124,6 +124,16 @@ fn redirects_of_a_post_are_told_apart() {
         run.exited(7).stopped(attempts, reason);
         assert_eq!(server.requests().len() as u64, attempts);
     }
+    // What the answer to the GET says is not said of the POST.
+    for status in [301, 302, 303] {
+        let server = Server::by(move |_, request| match request.line().starts_with("POST") {
+            true => Answer::new(status, &["Location: /y"], ""),
+            false => Answer::new(429, &["Retry-After: 0"], ""),
+        });
+        let run = ask(&lab, "-L -d x --max-attempts 3 --base-delay 0 --throttle-base-delay 0", &server);
+        run.exited(22).stopped(1, "unsafe_request");
+        assert_eq!(server.lines(), ["POST /", "GET /y"]);
+    }
 }
 
 // The key stays with its origin, and so does the safety.

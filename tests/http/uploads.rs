@@ -162,3 +162,18 @@ fn a_query_is_made_of_data() {
     assert_eq!(server.lines(), ["GET /?a=1&b=2", "GET /?a=1&b=2"]);
     assert!(server.requests().iter().all(|request| request.value("content-length").is_none()));
 }
+
+// The library's own standard input takes a closed one for an empty one.
+#[test]
+fn input_that_cannot_be_read_is_no_empty_body() {
+    let lab = Lab::new();
+    let server = Server::new([Answer::new(200, &[], "")]);
+    for words in ["-T -", "-d @-", "--data-binary @-", "-F x=@-", "-H @-"] {
+        for closed in ["0<&-", "0>written"] {
+            let url = server.url("/");
+            let run = lab.shell(&format!("retryx http {words} {url} {closed}")).finish();
+            run.exited(125).says(&["bad file descriptor"]);
+        }
+    }
+    assert!(server.requests().is_empty());
+}
