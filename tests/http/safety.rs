@@ -126,9 +126,9 @@ fn redirects_of_a_post_are_told_apart() {
     }
     // What the answer to the GET says is not said of the POST.
     for status in [301, 302, 303] {
-        let server = Server::by(move |_, request| match request.line().starts_with("POST") {
-            true => Answer::new(status, &["Location: /y"], ""),
-            false => Answer::new(429, &["Retry-After: 0"], ""),
+        let server = Server::by(move |_, request| {
+            let is_post = request.line().starts_with("POST");
+            if is_post { Answer::new(status, &["Location: /y"], "") } else { Answer::new(429, &["Retry-After: 0"], "") }
         });
         let run = ask(&lab, "-L -d x --max-attempts 3 --base-delay 0 --throttle-base-delay 0", &server);
         run.exited(22).stopped(1, "unsafe_request");
