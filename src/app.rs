@@ -14,9 +14,9 @@ use crate::clock::SystemClock;
 use crate::config::env::{Environment, ProcessEnvironment};
 use crate::config::{EventsTarget, Plan, Verbosity, gather};
 use crate::driver::Driver;
-use crate::exit::{ExitStatus, OWN_FAILURE};
+use crate::exit::{ExitStatus, OWN_FAILURE, REQUEST_TIMED_OUT};
 use crate::forecast;
-use crate::http::{Refusal, Requester, plan_request, without_password};
+use crate::http::{Failure, Input, Refusal, Requester, plan_request, without_password};
 use crate::policy::Session;
 use crate::process::{Inherited, Supervisor};
 use crate::report::json::Json;
@@ -104,7 +104,19 @@ fn run_request(inherited: &Inherited, given: &[Given], words: &[OsString], warni
     let run_id = format!("{:032x}", u128::from_le_bytes(std::array::from_fn(|i| random[i])));
     let mut plan = Plan::resolve(given, Vec::new(), run_id)?;
     let folder = spool_folder();
-    let (mut request, body) = plan_request(given, words, &folder, &ProcessEnvironment)?;
+    let signals = Signals::open(inherited).context("cannot read signals")?;
+    let clock = SystemClock::start(signals);
+    let input = Input::new(&clock, plan.supervision.total_timeout);
+    let planned = plan_request(given, words, &folder, &ProcessEnvironment, &input);
+    match input.ended() {
+        Some(Failure::Interrupted(signal)) => return Ok(ExitStatus::Signal(signal)),
+        Some(Failure::TimedOut(_)) => {
+            say("--total-timeout passed before all of the input was read");
+            return Ok(ExitStatus::Code(REQUEST_TIMED_OUT));
+        }
+        _ => {}
+    }
+    let (mut request, body) = planned?;
     request.timeout = plan.supervision.timeout;
     request.total_timeout = plan.supervision.total_timeout;
     request.shows_progress &= plan.verbosity >= Verbosity::Normal;
@@ -112,8 +124,6 @@ fn run_request(inherited: &Inherited, given: &[Given], words: &[OsString], warni
     let seed = plan.seed.map_or(random, Session::seed_from);
     let mut reporter = (Text::new(&plan), events(&plan)?);
     say_unless(plan.verbosity == Verbosity::Quiet, warnings);
-    let signals = Signals::open(inherited).context("cannot read signals")?;
-    let clock = SystemClock::start(signals);
     let mut requester = Requester::new(&request, &body, &clock).map_err(UsageError)?;
     let driver = Driver {
         session: Session::new(&plan.session, seed),

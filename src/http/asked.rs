@@ -1,7 +1,6 @@
 //! What the user asks for: curl's options and the URL made into a plan and a body.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::io::Read as _;
 use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -17,6 +16,7 @@ use super::body::Body;
 use super::connect::{ConnectPlan, Origin, Redirection};
 use super::fields::{Fields, Place};
 use super::form::{Part, Source};
+use super::input::Input;
 use super::names::Family;
 use super::output::{Failures, OutputPlan, Resume};
 use super::proxy::Proxies;
@@ -44,17 +44,18 @@ pub fn plan_request(
     words: &[OsString],
     spool_folder: &Path,
     environment: &dyn Environment,
+    input: &Input<'_>,
 ) -> Result<(RequestPlan, Body), Refusal> {
-    let expanded = expanded(given, environment)?;
-    let asked = Asked { given: &expanded, spool_folder };
+    let expanded = expanded(given, environment, input)?;
+    let asked = Asked { given: &expanded, spool_folder, input };
     asked.plan(words, environment)
 }
 
 /// The options with their variables filled in.
-fn expanded(given: &[Given], environment: &dyn Environment) -> Result<Vec<Given>, UsageError> {
+fn expanded(given: &[Given], environment: &dyn Environment, input: &Input<'_>) -> Result<Vec<Given>, UsageError> {
     let mut variables = Variables::default();
     let from_environment = |name: &str| environment.get(name).map(|value| value.as_bytes().to_vec());
-    let read = |path: &str| read_file(OsStr::new(path)).map_err(|error| format!("{path}: {}", cause(&error)));
+    let read = |path: &str| read_file(OsStr::new(path), input).map_err(|error| format!("{path}: {}", cause(&error)));
     let mut all = Vec::new();
     for given in given {
         let wrong = |what: String| UsageError(format!("{}: {what}", given.place));
@@ -71,18 +72,9 @@ fn expanded(given: &[Given], environment: &dyn Environment) -> Result<Vec<Given>
     Ok(all)
 }
 
-/// Standard input, whose faults are faults: to the library's own a closed one is an empty one.
-fn standard_input() -> std::io::Result<fs::File> {
-    Ok(fs::File::from(rustix::io::dup(rustix::stdio::stdin())?))
-}
-
-fn read_file(path: &OsStr) -> std::io::Result<Vec<u8>> {
+fn read_file(path: &OsStr, input: &Input<'_>) -> std::io::Result<Vec<u8>> {
     let mut content = Vec::new();
-    if path == "-" {
-        standard_input()?.read_to_end(&mut content)?;
-    } else {
-        fs::File::open(path)?.read_to_end(&mut content)?;
-    }
+    input.open(path)?.read_to_end(&mut content)?;
     Ok(content)
 }
 
@@ -90,6 +82,7 @@ fn read_file(path: &OsStr) -> std::io::Result<Vec<u8>> {
 struct Asked<'a> {
     given: &'a [Given],
     spool_folder: &'a Path,
+    input: &'a Input<'a>,
 }
 
 impl<'a> Asked<'a> {
@@ -203,7 +196,7 @@ impl<'a> Asked<'a> {
                 .map_err(|what| UsageError(format!("--idempotency-key: {what}")))?;
         }
         for given in self.all(Id::RequestHeader) {
-            header(given, &mut fields)?;
+            header(given, &mut fields, self.input)?;
         }
         // What says how long the body is must be right, or the server waits for more of it.
         for field in fields.0.iter().filter(|field| field.place == Place::Own) {
@@ -331,7 +324,7 @@ impl<'a> Asked<'a> {
         }
         if let Some(given) = self.last(Id::Upload) {
             set(Kind::Upload, &given.place)?;
-            push_file(&mut body, &given.value, given, self.spool_folder)?;
+            push_file(&mut body, &given.value, given, self.spool_folder, self.input)?;
         }
         let parts: Vec<_> = self.all(Id::Form).collect();
         if let Some(first) = parts.first() {
@@ -356,7 +349,7 @@ impl<'a> Asked<'a> {
         let bytes = given.value.as_bytes();
         match (given.id, bytes.strip_prefix(b"@")) {
             (Id::DataUrlencode, _) => {
-                let encoded = urlencoded(given)?;
+                let encoded = urlencoded(given, self.input)?;
                 body.push(encoded);
                 Ok(())
             }
@@ -366,12 +359,12 @@ impl<'a> Asked<'a> {
             }
             (Id::Data, Some(path)) => {
                 // As curl has it: the line ends and NULs of a file are no part of the data.
-                let mut content = read(OsStr::from_bytes(path), given)?;
+                let mut content = read(OsStr::from_bytes(path), given, self.input)?;
                 content.retain(|byte| !matches!(byte, b'\r' | b'\n' | 0));
                 body.push(content);
                 Ok(())
             }
-            (_, Some(path)) => push_file(body, OsStr::from_bytes(path), given, self.spool_folder),
+            (_, Some(path)) => push_file(body, OsStr::from_bytes(path), given, self.spool_folder, self.input),
         }
     }
 
@@ -381,7 +374,7 @@ impl<'a> Asked<'a> {
         if part.source == Source::Text {
             body.push(part.content.as_bytes());
         } else {
-            push_file(body, OsStr::new(&part.content), given, self.spool_folder)?;
+            push_file(body, OsStr::new(&part.content), given, self.spool_folder, self.input)?;
         }
         body.push("\r\n");
         Ok(())
@@ -513,7 +506,8 @@ impl<'a> Asked<'a> {
         let Some(format) = self.text(Id::WriteOut)? else { return Ok(None) };
         let format = match format.strip_prefix('@') {
             Some(path) => {
-                let given = self.last(Id::WriteOut).map(|given| read(OsStr::new(path), given)).transpose()?;
+                let given =
+                    self.last(Id::WriteOut).map(|given| read(OsStr::new(path), given, self.input)).transpose()?;
                 // As curl has it: the line ends of a file are no part of the format.
                 String::from_utf8_lossy(&given.unwrap_or_default()).replace(['\r', '\n'], "")
             }
@@ -606,15 +600,11 @@ fn random_key() -> String {
 }
 
 /// Adds what one `-H` says.
-fn header(given: &Given, fields: &mut Fields) -> Result<(), UsageError> {
+fn header(given: &Given, fields: &mut Fields, input: &Input<'_>) -> Result<(), UsageError> {
     if let Some(path) = given.value.as_bytes().strip_prefix(b"@") {
         let path = Path::new(OsStr::from_bytes(path));
         let mut content = Vec::new();
-        let read = if path.as_os_str() == "-" {
-            standard_input().and_then(|input| input.take(MAX_HEADERS).read_to_end(&mut content))
-        } else {
-            fs::File::open(path).and_then(|file| file.take(MAX_HEADERS).read_to_end(&mut content))
-        };
+        let read = input.open(path.as_os_str()).and_then(|file| file.take(MAX_HEADERS).read_to_end(&mut content));
         read.map_err(|error| UsageError(format!("--header: {}: {}", path.display(), cause(&error))))?;
         let text = String::from_utf8_lossy(&content);
         for line in text.lines().map(|line| line.trim_end_matches('\r')).filter(|line| !line.trim().is_empty()) {
@@ -626,13 +616,13 @@ fn header(given: &Given, fields: &mut Fields) -> Result<(), UsageError> {
 }
 
 /// `content`, `=content`, `name=content`, `@file` or `name@file`.
-fn urlencoded(given: &Given) -> Result<String, UsageError> {
+fn urlencoded(given: &Given, input: &Input<'_>) -> Result<String, UsageError> {
     let bytes = given.value.as_bytes();
     let at = bytes.iter().position(|byte| matches!(byte, b'=' | b'@'));
     let (name, content) = match at {
         None => (&b""[..], bytes.to_vec()),
         Some(at) if bytes[at] == b'=' => (&bytes[..at], bytes[at + 1..].to_vec()),
-        Some(at) => (&bytes[..at], read(OsStr::from_bytes(&bytes[at + 1..]), given)?),
+        Some(at) => (&bytes[..at], read(OsStr::from_bytes(&bytes[at + 1..]), given, input)?),
     };
     let mut text = String::from_utf8_lossy(name).into_owned();
     if !text.is_empty() {
@@ -642,16 +632,20 @@ fn urlencoded(given: &Given) -> Result<String, UsageError> {
     Ok(text)
 }
 
-fn read(path: &OsStr, given: &Given) -> Result<Vec<u8>, UsageError> {
-    read_file(path).map_err(|error| unreadable(path, given, &error))
+fn read(path: &OsStr, given: &Given, input: &Input<'_>) -> Result<Vec<u8>, UsageError> {
+    read_file(path, input).map_err(|error| unreadable(path, given, &error))
 }
 
-fn push_file(body: &mut Body, path: &OsStr, given: &Given, folder: &Path) -> Result<(), UsageError> {
-    let pushed = if path == "-" || path == "." {
-        standard_input().and_then(|mut input| body.push_stream(&mut input, folder))
-    } else {
-        body.push_file(Path::new(path), folder)
-    };
+fn push_file(body: &mut Body, path: &OsStr, given: &Given, folder: &Path, input: &Input<'_>) -> Result<(), UsageError> {
+    let is_standard = path == "-" || path == ".";
+    let opened = input.open(if is_standard { OsStr::new("-") } else { path });
+    let pushed = opened.and_then(|mut reader| {
+        if is_standard {
+            body.push_stream(&mut reader, folder)
+        } else {
+            body.push_file(Path::new(path), reader, folder)
+        }
+    });
     pushed.map_err(|error| unreadable(path, given, &error))
 }
 

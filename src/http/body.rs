@@ -6,6 +6,7 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use super::failure::{Failure, Fault};
+use super::input::Reader;
 use crate::process::Spool;
 use crate::report::text::cause;
 
@@ -49,18 +50,21 @@ impl Body {
 
     /// Adds what a file holds. A regular file is read when it is sent, anything else now,
     /// into the spool.
-    pub fn push_file(&mut self, path: &Path, folder: &Path) -> io::Result<()> {
-        let mut file = File::open(path)?;
-        let metadata = file.metadata()?;
+    pub fn push_file(&mut self, path: &Path, mut reader: Reader<'_>, folder: &Path) -> io::Result<()> {
+        let metadata = reader.file().metadata()?;
         if metadata.is_dir() {
             return Err(io::ErrorKind::IsADirectory.into());
         }
         if metadata.is_file() {
-            let (length, seen) = (metadata.len(), stamp(&metadata));
-            self.pieces.push(Piece::File(Watched { path: path.to_owned(), file, length, seen }));
+            self.push_watched(path, reader.file().try_clone()?, &metadata);
             return Ok(());
         }
-        self.push_stream(&mut file, folder)
+        self.push_stream(&mut reader, folder)
+    }
+
+    fn push_watched(&mut self, path: &Path, file: File, metadata: &std::fs::Metadata) {
+        let (length, seen) = (metadata.len(), stamp(metadata));
+        self.pieces.push(Piece::File(Watched { path: path.to_owned(), file, length, seen }));
     }
 
     /// Adds all that can be read, kept in the spool.
@@ -152,7 +156,9 @@ mod tests {
         let mut body = Body::default();
         body.push("a");
         body.push("b");
-        body.push_file(&path, folder.path()).unwrap();
+        let file = File::open(&path).unwrap();
+        let metadata = file.metadata().unwrap();
+        body.push_watched(&path, file, &metadata);
         body.push_stream(&mut &b"stream"[..], folder.path()).unwrap();
         body.push("z");
         assert_eq!(body.length(), 13);
