@@ -135,6 +135,26 @@ fn words_that_cannot_be_meant_are_told_from_urls() {
 }
 
 #[test]
+fn no_password_is_shown_however_it_is_written() {
+    let lab = Lab::new();
+    for url in [
+        "http://u:s3c/r3t@127.0.0.1:1/",
+        "https://t0k:s3c/d+r3t==@127.0.0.1:1/p",
+        "http://u:s3c?r3t@127.0.0.1:1",
+        "u:s3c#r3t@127.0.0.1:1",
+        "ftp://u:s3c/r3t@127.0.0.1:1/",
+        "http://127.0.0.1:1/?a=s3c@r3t",
+        "http://127.0.0.1:1/s3c@x?r3t",
+    ] {
+        let run = lab.run("-n 1 -vv http").arg(url).finish();
+        assert_ne!(run.status.code(), Some(0));
+        let told = format!("{} {:?}", run.stderr, run.events);
+        assert!(!told.contains("s3c") && !told.contains("r3t"), "{url}: {told}");
+    }
+    lab.bare("http ://").finish().exited(3).says(&["'://'"]);
+}
+
+#[test]
 fn policy_options_stand_before_or_after_the_name() {
     let lab = Lab::new();
     let server = Server::start();

@@ -228,6 +228,8 @@ fn a_proxy_that_cannot_be_used_is_refused_by_its_place() {
         ("http_proxy", "ftp://127.0.0.1:1", "http:"),
         ("http_proxy", "http://us3r:s3cr3t@127.0.0.1:99999", "port"),
         ("http_proxy", "http://127.0.0.1:0", "port 0"),
+        ("http_proxy", "http://us3r:s3cr3t/s3cr3t@127.0.0.1:1", "%2F"),
+        ("http_proxy", "us3r:12?s3cr3t@127.0.0.1:1", "%3F"),
     ] {
         let run = lab.bare("http").arg(&url).env(variable, value).finish();
         run.exited(125).says(&[variable, said]);
@@ -238,7 +240,7 @@ fn a_proxy_that_cannot_be_used_is_refused_by_its_place() {
         lab.bare("http --noproxy * -x").args([value, &url]).finish().exited(0);
         lab.bare("http").arg(&url).env(variable, value).env("no_proxy", "127.0.0.1").finish().exited(0);
     }
-    assert_eq!(server.take().len(), 12);
+    assert_eq!(server.take().len(), 16);
 }
 
 #[test]
