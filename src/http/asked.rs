@@ -167,6 +167,10 @@ impl<'a> Asked<'a> {
             fields.set(Place::AcceptEncoding, "Accept-Encoding", "deflate, gzip");
         }
         if let Some(referer) = self.text(Id::Referer)?.filter(|referer| !referer.is_empty()) {
+            if referer.ends_with(";auto") {
+                let what = "';auto' is not known: the same Referer is sent along redirects; give it without";
+                return Err(UsageError(format!("--referer: {what}")).into());
+            }
             fields.set(Place::Referer, "Referer", referer);
         }
         if let Some(cookies) = self.cookies()? {
@@ -410,6 +414,9 @@ impl<'a> Asked<'a> {
             }
             (None, None) => None,
         };
+        for given in self.given.iter().filter(|given| matches!(given.id, Id::Cacert | Id::Cert | Id::Key)) {
+            check_readable(given)?;
+        }
         Ok(ConnectPlan {
             family,
             timeout,
@@ -451,6 +458,13 @@ impl<'a> Asked<'a> {
     }
 
     fn output(&self, url: &Url) -> Result<OutputPlan, UsageError> {
+        let files = |given: &&Given| matches!(given.id, Id::Output | Id::DumpHeader | Id::OutputDir);
+        if let Some(given) = self.given.iter().filter(files).find(|given| given.value.is_empty()) {
+            return Err(UsageError(format!("{}: '' is no name; leave the option out, or name one", given.place)));
+        }
+        if self.all(Id::Output).count() > 1 {
+            return Err(UsageError("--output is given twice, but there is one answer to write: give it once".into()));
+        }
         let mut file = self.path(Id::Output).filter(|path| path.as_os_str() != "-");
         if self.has(Id::RemoteName) {
             if file.is_some() {
@@ -642,12 +656,49 @@ fn read(path: &OsStr, given: &Given) -> Result<Vec<u8>, UsageError> {
 }
 
 fn push_file(body: &mut Body, path: &OsStr, given: &Given, folder: &Path) -> Result<(), UsageError> {
-    let pushed = if path == "-" || path == "." {
-        body.push_stream(&mut std::io::stdin().lock(), folder)
+    let is_stdin = path == "-" || path == ".";
+    let special = |metadata: fs::Metadata| !metadata.is_file() && !metadata.is_dir();
+    if !is_stdin && !fs::metadata(path).is_ok_and(special) {
+        return body.push_file(Path::new(path), folder).map_err(|error| unreadable(path, given, &error));
+    }
+    let inner: Box<dyn std::io::Read> = if is_stdin {
+        Box::new(std::io::stdin().lock())
     } else {
-        body.push_file(Path::new(path), folder)
+        Box::new(fs::File::open(path).map_err(|error| unreadable(path, given, &error))?)
     };
-    pushed.map_err(|error| unreadable(path, given, &error))
+    let mut stream = Noting { inner, failed: false };
+    let pushed = body.push_stream(&mut stream, folder);
+    pushed.map_err(|error| {
+        if stream.failed {
+            return unreadable(path, given, &error);
+        }
+        let (place, folder, why) = (&given.place, folder.display(), cause(&error));
+        UsageError(format!("{place}: the body cannot be kept in {folder} (the folder is that of TMPDIR): {why}"))
+    })
+}
+
+/// Tells a source that cannot be read from a folder that cannot be written.
+struct Noting {
+    inner: Box<dyn std::io::Read>,
+    failed: bool,
+}
+
+impl std::io::Read for Noting {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let result = self.inner.read(buffer);
+        self.failed = result.as_ref().is_err_and(|error| error.kind() != std::io::ErrorKind::Interrupted);
+        result
+    }
+}
+
+/// Refuses a file that is not there or may not be read. It is not opened: a pipe has one
+/// reader.
+fn check_readable(given: &Given) -> Result<(), UsageError> {
+    let wrong = |error: &std::io::Error| unreadable(&given.value, given, error);
+    if fs::metadata(&given.value).map_err(|error| wrong(&error))?.is_dir() {
+        return Err(wrong(&std::io::ErrorKind::IsADirectory.into()));
+    }
+    rustix::fs::access(&given.value, rustix::fs::Access::READ_OK).map_err(|error| wrong(&error.into()))
 }
 
 fn unreadable(path: &OsStr, given: &Given, error: &std::io::Error) -> UsageError {

@@ -380,8 +380,6 @@ fn urls() {
         same("-x http://no-such-name.invalid/ http://{}/x"),
         same("-x http://127.0.0.1:1/ http://{}/x"),
         same("-k http://{}/x"),
-        same("--cacert missing https://{}/"),
-        same("--cert missing https://{}/"),
     ]);
 }
 

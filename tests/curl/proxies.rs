@@ -272,11 +272,11 @@ fn names_of_proxies_that_are_none() {
     let server = Server::start();
     let run =
         lab.run("-n 1 http -x http://us3r:s3cr3t@no..such:3128").arg(format!("http://{}/", server.address)).finish();
-    run.exited(5);
+    run.exited(5).says(&["cannot resolve the proxy no..such: "]);
     is_silent(&run);
     let run =
         lab.run("-n 1 http -x http://us3r:s3cr3t@127.0.0.1:1").arg(format!("http://{}/", server.address)).finish();
-    run.exited(7).says(&["127.0.0.1:1: connection refused"]);
+    run.exited(7).says(&["cannot connect to the proxy 127.0.0.1:1 (", "127.0.0.1:1: connection refused"]);
     is_silent(&run);
     assert!(server.take().is_empty());
 }
