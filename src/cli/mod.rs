@@ -85,6 +85,7 @@ pub fn parse(words: &[OsString]) -> Result<Invocation, UsageError> {
     let explicit = at > 0 && words[at - 1].as_bytes() == b"--";
     let name = command.first().and_then(|word| word.to_str()).filter(|_| !explicit);
     if let Some(&(_, sub)) = Sub::NAMED.iter().find(|(known, _)| Some(*known) == name) {
+        refuse_foreign(&given, sub)?;
         return match lex(&words[at..], sub)? {
             Lexed::Print(text) => Ok(Invocation::Print(text)),
             Lexed::Words(more, command) => Ok(Invocation::Do { sub, given: [given, more].concat(), command }),
@@ -105,6 +106,15 @@ pub fn parse(words: &[OsString]) -> Result<Invocation, UsageError> {
         ))),
         _ => Ok(Invocation::Do { sub: Sub::Run, given, command }),
     }
+}
+
+/// Refuses options in front of a subcommand that mean nothing to it.
+fn refuse_foreign(given: &[Given], sub: Sub) -> Result<(), UsageError> {
+    let foreign = |given: &Given| OPTIONS.iter().find(|option| option.id == given.id && !option.of(sub));
+    given.iter().find_map(foreign).map_or(Ok(()), |option| {
+        let (long, name, remedy) = (option.long, sub.name(), option.of_a_request());
+        Err(UsageError(format!("--{long} is about commands; {name} does not take it{remedy}")))
+    })
 }
 
 enum Lexed {

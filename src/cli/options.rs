@@ -186,6 +186,19 @@ impl Opt {
         )
     }
 
+    /// What a request has in place of an option about commands; empty for nothing.
+    pub(super) fn of_a_request(&self) -> &'static str {
+        match self.id {
+            Id::IdleTimeout => "; use --timeout",
+            Id::Preset | Id::Watch => "; use --retry-on and --fail-on with statuses",
+            Id::RetryAfterMatch => "; the answer's Retry-After is heeded anyway",
+            Id::Stdin => "; a body comes from standard input by -T - or --data-binary @-",
+            Id::Stdout => "; use -o FILE",
+            Id::Stderr => "; redirect standard error",
+            _ => "",
+        }
+    }
+
     /// Its short name there: for a request, letters are curl's.
     pub fn short_of(&self, sub: Sub) -> Option<char> {
         self.short.filter(|_| sub != Sub::Http || self.id != Id::MaxAttempts)

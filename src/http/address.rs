@@ -144,14 +144,22 @@ pub fn percent_decoded(text: &str) -> Vec<u8> {
     decoded
 }
 
-/// A URL as it can be shown: without a password in it, nor what its query says.
+/// A URL as it can be shown: without a password in it, nor what its query says. A password
+/// may hold any of `/?#` that nobody has encoded, so nothing before the last `@` is shown.
 pub fn without_password(url: &str) -> String {
-    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let (authority, path) = rest.split_at(end);
-    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    let path = path.split(['?', '#']).next().unwrap_or_default();
-    format!("{}{host}{path}", if scheme.is_empty() { String::new() } else { format!("{scheme}://") })
+    let (start, rest) = match url.split_once("://") {
+        Some((scheme, rest)) if scheme.bytes().all(is_of_scheme) => (&url[..scheme.len() + 3], rest),
+        _ => ("", url),
+    };
+    let Some((hidden, shown)) = rest.rsplit_once('@') else {
+        return format!("{start}{}", rest.split(['?', '#']).next().unwrap_or_default());
+    };
+    if hidden.contains(['?', '#']) {
+        // Whether that is a password or a query, nobody can tell, nor what stands behind it.
+        return format!("{start}...");
+    }
+    let left_out = if hidden.contains('/') { "...@" } else { "" };
+    format!("{start}{left_out}{}", shown.split(['?', '#']).next().unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -162,5 +170,11 @@ mod tests {
     fn a_url_is_shown_without_its_secrets() {
         assert_eq!(without_password("http://u:p@h:1/x?token=1#f"), "http://h:1/x");
         assert_eq!(without_password("u:p@h/x"), "h/x");
+        assert_eq!(without_password("://"), "://");
+        assert_eq!(without_password("u:a://b@h/x"), "...@h/x");
+        assert_eq!(without_password("http://u:a/b@h:1/x?y"), "http://...@h:1/x");
+        for url in ["http://u:a?b@h/x", "u:a#b@h", "http://h/?a=b@c&d=e"] {
+            assert!(without_password(url).ends_with("..."), "{url}");
+        }
     }
 }

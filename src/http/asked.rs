@@ -1,6 +1,7 @@
 //! What the user asks for: curl's options and the URL made into a plan and a body.
 
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::io::Read as _;
 use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -165,6 +166,10 @@ impl<'a> Asked<'a> {
             fields.set(Place::AcceptEncoding, "Accept-Encoding", "deflate, gzip");
         }
         if let Some(referer) = self.text(Id::Referer)?.filter(|referer| !referer.is_empty()) {
+            if referer.ends_with(";auto") {
+                let what = "';auto' is not known: the same Referer is sent along redirects; give it without";
+                return Err(UsageError(format!("--referer: {what}")).into());
+            }
             fields.set(Place::Referer, "Referer", referer);
         }
         if let Some(cookies) = self.cookies()? {
@@ -408,6 +413,9 @@ impl<'a> Asked<'a> {
             }
             (None, None) => None,
         };
+        for given in self.given.iter().filter(|given| matches!(given.id, Id::Cacert | Id::Cert | Id::Key)) {
+            check_readable(given)?;
+        }
         Ok(ConnectPlan {
             family,
             timeout,
@@ -449,6 +457,13 @@ impl<'a> Asked<'a> {
     }
 
     fn output(&self, url: &Url) -> Result<OutputPlan, UsageError> {
+        let files = |given: &&Given| matches!(given.id, Id::Output | Id::DumpHeader | Id::OutputDir);
+        if let Some(given) = self.given.iter().filter(files).find(|given| given.value.is_empty()) {
+            return Err(UsageError(format!("{}: '' is no name; leave the option out, or name one", given.place)));
+        }
+        if self.all(Id::Output).count() > 1 {
+            return Err(UsageError("--output is given twice, but there is one answer to write: give it once".into()));
+        }
         let mut file = self.path(Id::Output).filter(|path| path.as_os_str() != "-");
         if self.has(Id::RemoteName) {
             if file.is_some() {
@@ -639,14 +654,29 @@ fn read(path: &OsStr, given: &Given, input: &Input<'_>) -> Result<Vec<u8>, Usage
 fn push_file(body: &mut Body, path: &OsStr, given: &Given, folder: &Path, input: &Input<'_>) -> Result<(), UsageError> {
     let is_standard = path == "-" || path == ".";
     let opened = input.open(if is_standard { OsStr::new("-") } else { path });
-    let pushed = opened.and_then(|mut reader| {
-        if is_standard {
-            body.push_stream(&mut reader, folder)
-        } else {
-            body.push_file(Path::new(path), reader, folder)
+    let mut reader = opened.map_err(|error| unreadable(path, given, &error))?;
+    let pushed = if is_standard {
+        body.push_stream(&mut reader, folder)
+    } else {
+        body.push_file(Path::new(path), &mut reader, folder)
+    };
+    pushed.map_err(|error| {
+        if !reader.is_read() {
+            return unreadable(path, given, &error);
         }
-    });
-    pushed.map_err(|error| unreadable(path, given, &error))
+        let (place, folder, why) = (&given.place, folder.display(), cause(&error));
+        UsageError(format!("{place}: the body cannot be kept in {folder} (the folder is that of TMPDIR): {why}"))
+    })
+}
+
+/// Refuses a file that is not there or may not be read. It is not opened: a pipe has one
+/// reader.
+fn check_readable(given: &Given) -> Result<(), UsageError> {
+    let wrong = |error: &std::io::Error| unreadable(&given.value, given, error);
+    if fs::metadata(&given.value).map_err(|error| wrong(&error))?.is_dir() {
+        return Err(wrong(&std::io::ErrorKind::IsADirectory.into()));
+    }
+    rustix::fs::access(&given.value, rustix::fs::Access::READ_OK).map_err(|error| wrong(&error.into()))
 }
 
 fn unreadable(path: &OsStr, given: &Given, error: &std::io::Error) -> UsageError {

@@ -50,7 +50,7 @@ impl Body {
 
     /// Adds what a file holds. A regular file is read when it is sent, anything else now,
     /// into the spool.
-    pub fn push_file(&mut self, path: &Path, mut reader: Reader<'_>, folder: &Path) -> io::Result<()> {
+    pub fn push_file(&mut self, path: &Path, reader: &mut Reader<'_>, folder: &Path) -> io::Result<()> {
         let metadata = reader.file().metadata()?;
         if metadata.is_dir() {
             return Err(io::ErrorKind::IsADirectory.into());
@@ -59,7 +59,7 @@ impl Body {
             self.push_watched(path, reader.file().try_clone()?, &metadata);
             return Ok(());
         }
-        self.push_stream(&mut reader, folder)
+        self.push_stream(reader, folder)
     }
 
     fn push_watched(&mut self, path: &Path, file: File, metadata: &std::fs::Metadata) {

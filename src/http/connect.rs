@@ -130,19 +130,24 @@ impl<'a> Connector<'a> {
         });
         let host = redirection.and_then(|to| to.to_host.as_deref()).unwrap_or(host);
         let port = redirection.and_then(|to| to.to_port).unwrap_or(port);
+        let by_proxy = fault == Fault::ProxyName;
+        let name = if by_proxy { format!("the proxy {host}:{port}") } else { host.to_owned() };
         let given = self.plan.resolved.iter().rev().find(|(known, at, _)| {
             (known == "*" || known.eq_ignore_ascii_case(host.trim_matches(['[', ']']))) && *at == port
         });
         let addresses = match given {
             Some((_, _, addresses)) => addresses.clone(),
             None => resolve(host, self.plan.family, waiter).map_err(|failure| match failure {
-                Failure::Fault { fault: Fault::Name, text } => Failure::Fault { fault, text },
+                Failure::Fault { fault: Fault::Name, text } if by_proxy => {
+                    let text = text.replacen("cannot resolve ", "cannot resolve the proxy ", 1);
+                    Failure::Fault { fault, text }
+                }
                 other => other,
             })?,
         };
         self.times.resolved = waiter.now();
         let addresses: Vec<_> = addresses.into_iter().map(|address| SocketAddr::new(address, port)).collect();
-        first_of(host, &addresses, waiter)
+        first_of(&name, &addresses, waiter)
     }
 }
 

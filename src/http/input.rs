@@ -43,7 +43,8 @@ impl<'a> Input<'a> {
             // A pipe that nobody writes to yet is waited for like one that is silent.
             File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?
         };
-        Ok(Reader { waits: !file.metadata()?.is_file(), file, input: self })
+        let metadata = file.metadata()?;
+        Ok(Reader { waits: !metadata.is_file(), is_read: !metadata.is_dir(), file, input: self })
     }
 }
 
@@ -51,10 +52,17 @@ impl<'a> Input<'a> {
 pub struct Reader<'a> {
     file: File,
     waits: bool,
+    /// Whether the last reading went well.
+    is_read: bool,
     input: &'a Input<'a>,
 }
 
 impl Reader<'_> {
+    /// Whether all that was asked for could be read so far.
+    pub fn is_read(&self) -> bool {
+        self.is_read
+    }
+
     /// The file itself.
     pub fn file(&self) -> &File {
         &self.file
@@ -69,12 +77,17 @@ impl Read for Reader<'_> {
                 if let Err(failure) = self.input.waiter.wait(&mut fds, None) {
                     let text = failure.to_string();
                     *self.input.ended.borrow_mut() = Some(failure);
+                    self.is_read = false;
                     return Err(io::Error::other(text));
                 }
             }
             match self.file.read(buffer) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                result => return result,
+                result => {
+                    let is_fault = |error: &io::Error| error.kind() != io::ErrorKind::Interrupted;
+                    self.is_read = !result.as_ref().is_err_and(is_fault);
+                    return result;
+                }
             }
         }
     }

@@ -43,6 +43,12 @@ impl Proxies {
             }
             _ => return Err(wrong(&"such a proxy is not known, only http: ones")),
         }
+        // The port that the URL standard leaves out is no other than one that was never there.
+        let rest = text.split_once("://").map_or("", |(_, rest)| rest);
+        let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+        if path.contains('@') {
+            return Err(wrong(&"a /, ? or # in a name or password is to be percent-encoded: %2F, %3F, %23"));
+        }
         let parsed = Url::parse(&text).map_err(|error| wrong(&error))?;
         let has_name = !parsed.username().is_empty() || parsed.password().is_some();
         let authorization = has_name.then(|| {
@@ -51,10 +57,7 @@ impl Proxies {
             format!("Basic {}", STANDARD.encode(pair))
         });
         let host = parsed.host_str().unwrap_or_default().to_owned();
-        // The port that the URL standard leaves out is no other than one that was never there.
-        let rest = text.split_once("://").map_or("", |(_, rest)| rest);
-        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default().trim_end_matches(':');
-        let default = if authority.ends_with(":80") { 80 } else { PROXY_PORT };
+        let default = if authority.trim_end_matches(':').ends_with(":80") { 80 } else { PROXY_PORT };
         match parsed.port().unwrap_or(default) {
             0 => Err(wrong(&"there is no port 0")),
             port => Ok(Some(Proxy { host, port, authorization })),

@@ -110,6 +110,22 @@ fn words_that_cannot_be_meant_are_told_from_urls() {
     http(&["--max-redirs", "x", &url]).exited(125).says(&["--max-redirs", "'x'", "-1"]);
     http(&["--checksum", "md5:x", &url]).exited(125).says(&["--checksum", "sha256:"]);
     http(&["-o", "a", "-O", &url]).exited(125);
+    http(&["-o", "a", "-o", "b", &url]).exited(125).says(&["--output", "twice"]);
+    for option in ["-o", "-D", "--output-dir"] {
+        http(&[option, "", &url]).exited(125).says(&["''"]);
+    }
+    http(&["-o", "", "-O", &url]).exited(125);
+    for value in [";auto", "http://x/;auto"] {
+        http(&["-L", "-e", value, &url]).exited(125).says(&["--referer", ";auto"]);
+    }
+    for option in ["--cacert", "--cert"] {
+        http(&[option, "missing", &url]).exited(125).says(&[option, "missing: no such file"]);
+        http(&[option, ".", &url]).exited(125).says(&[option, "directory"]);
+    }
+    http(&["--cert", "/dev/null", "--key", "missing", &url]).exited(125).says(&["--key", "missing: no such file"]);
+    lab.write("big", vec![b'x'; 9 << 20]);
+    let folder = lab.bare("http -T -").arg(&url).env("TMPDIR", "/no/folder").stdin_file("big");
+    folder.finish().exited(125).says(&["TMPDIR", "/no/folder"]);
     http(&["-b", "jar.txt", &url]).exited(125).says(&["file of cookies"]);
     // curl would ask ("nobody-is-asked").
     http(&["-u", "n0body", &url]).exited(125).says(&["--user", "NAME:"]);
@@ -135,6 +151,26 @@ fn words_that_cannot_be_meant_are_told_from_urls() {
 }
 
 #[test]
+fn no_password_is_shown_however_it_is_written() {
+    let lab = Lab::new();
+    for url in [
+        "http://u:s3c/r3t@127.0.0.1:1/",
+        "https://t0k:s3c/d+r3t==@127.0.0.1:1/p",
+        "http://u:s3c?r3t@127.0.0.1:1",
+        "u:s3c#r3t@127.0.0.1:1",
+        "ftp://u:s3c/r3t@127.0.0.1:1/",
+        "http://127.0.0.1:1/?a=s3c@r3t",
+        "http://127.0.0.1:1/s3c@x?r3t",
+    ] {
+        let run = lab.run("-n 1 -vv http").arg(url).finish();
+        assert_ne!(run.status.code(), Some(0));
+        let told = format!("{} {:?}", run.stderr, run.events);
+        assert!(!told.contains("s3c") && !told.contains("r3t"), "{url}: {told}");
+    }
+    lab.bare("http ://").finish().exited(3).says(&["'://'"]);
+}
+
+#[test]
 fn policy_options_stand_before_or_after_the_name() {
     let lab = Lab::new();
     let server = Server::start();
@@ -143,6 +179,38 @@ fn policy_options_stand_before_or_after_the_name() {
     lab.run("http --max-attempts 2 --base-delay 0").arg(&url).finish().exited(22).stopped(2, "attempts");
     lab.run("-n 2 http -sS --base-delay 0 -f").arg(&url).finish().exited(22).stopped(2, "attempts");
     lab.run("http").arg(&url).words("--base-delay 0 -n2").finish().exited(125);
+}
+
+#[test]
+fn options_about_commands_are_refused_in_front_too() {
+    let lab = Lab::new();
+    let server = Server::start();
+    let url = format!("http://{}/", server.address);
+    for words in [
+        "--idle-timeout 500ms",
+        "--preset curl",
+        "--watch",
+        "--retry-after-match (x)",
+        "--sole-retrier",
+        "--kill-after 1s",
+        "--kill-signal INT",
+        "--stdin null",
+        "--stdout final",
+        "--stderr final",
+        "--shell",
+        "--own-group",
+    ] {
+        let option = words.split(' ').next().expect("an option");
+        let run = lab.bare(words).arg("http").arg(&url).finish();
+        run.exited(125).says(&[option, "is about commands", "http does not take it"]);
+    }
+    lab.bare("--idle-timeout 1s http").arg(&url).finish().says(&["--timeout"]);
+    assert!(server.take().is_empty());
+    // Variables may be set for all runs.
+    let run = lab.bare("http").arg(&url).env("RETRYX_IDLE_TIMEOUT", "1s").env("RETRYX_STDOUT", "final");
+    run.env("RETRYX_WATCH", "true").finish().exited(0);
+    // One of a run's is everybody's.
+    lab.bare("--exit-code-on-failure 9 http").arg(format!("{url}404")).finish().exited(9);
 }
 
 #[test]

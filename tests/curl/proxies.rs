@@ -228,6 +228,8 @@ fn a_proxy_that_cannot_be_used_is_refused_by_its_place() {
         ("http_proxy", "ftp://127.0.0.1:1", "http:"),
         ("http_proxy", "http://us3r:s3cr3t@127.0.0.1:99999", "port"),
         ("http_proxy", "http://127.0.0.1:0", "port 0"),
+        ("http_proxy", "http://us3r:s3cr3t/s3cr3t@127.0.0.1:1", "%2F"),
+        ("http_proxy", "us3r:12?s3cr3t@127.0.0.1:1", "%3F"),
     ] {
         let run = lab.bare("http").arg(&url).env(variable, value).finish();
         run.exited(125).says(&[variable, said]);
@@ -238,7 +240,7 @@ fn a_proxy_that_cannot_be_used_is_refused_by_its_place() {
         lab.bare("http --noproxy * -x").args([value, &url]).finish().exited(0);
         lab.bare("http").arg(&url).env(variable, value).env("no_proxy", "127.0.0.1").finish().exited(0);
     }
-    assert_eq!(server.take().len(), 12);
+    assert_eq!(server.take().len(), 16);
 }
 
 #[test]
@@ -270,11 +272,11 @@ fn names_of_proxies_that_are_none() {
     let server = Server::start();
     let run =
         lab.run("-n 1 http -x http://us3r:s3cr3t@no..such:3128").arg(format!("http://{}/", server.address)).finish();
-    run.exited(5);
+    run.exited(5).says(&["cannot resolve the proxy no..such: "]);
     is_silent(&run);
     let run =
         lab.run("-n 1 http -x http://us3r:s3cr3t@127.0.0.1:1").arg(format!("http://{}/", server.address)).finish();
-    run.exited(7).says(&["127.0.0.1:1: connection refused"]);
+    run.exited(7).says(&["cannot connect to the proxy 127.0.0.1:1 (", "127.0.0.1:1: connection refused"]);
     is_silent(&run);
     assert!(server.take().is_empty());
 }
