@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write as _;
 
 use crate::server::{Answer, Gate, Server};
-use crate::support::Lab;
+use crate::support::{Lab, wait_until};
 use crate::{ask, http, pattern};
 
 fn two() -> Server {
@@ -89,7 +89,8 @@ fn a_file_that_changed_between_attempts_stops_the_run() {
         let bad = Answer::default().wait(&gate).send("HTTP/1.1 503 x\r\nContent-Length: 0\r\n\r\n");
         let server = Server::new([bad, Answer::new(200, &[], "")]);
         let run = http(&lab, words, &server.url("/")).start();
-        server.await_requests(1);
+        // All of the first attempt's body is sent.
+        wait_until("the body has come", || server.requests().first().is_some_and(|first| first.body() == b"hello"));
         change(&lab);
         gate.open();
         let run = run.finish();
