@@ -7,6 +7,7 @@ mod downloads;
 mod files;
 mod hostile;
 mod limits;
+mod progress;
 mod redirects;
 mod safety;
 mod server;
