@@ -58,7 +58,7 @@ pub use request::RequestPlan;
 use request::Safety;
 use waiter::{Ends, Waiter};
 
-use crate::clock::{Clock, SystemClock};
+use crate::clock::{Clock, SystemClock, wall};
 use crate::driver::{AttemptRunner, Attempted, Conclusion, Facts, Wake};
 use crate::exit::{HTTP_FAILURE, REQUEST_TIMED_OUT, WRITE_FAILED};
 use crate::policy::response::Response;
@@ -387,7 +387,7 @@ impl<'a> Requester<'a> {
 
     /// Whether the attempt can be repeated without doing twice what should be done once.
     fn may_repeat(&self, outcome: &Outcome, response: Option<&Response>) -> bool {
-        let asks_back = || response.is_some_and(|response| response.has("retry-after"));
+        let asks_back = || response.is_some_and(|response| response.asks_back(wall()));
         self.plan.is_safe() && !self.without_key
             || self.reach == Reach::Nowhere
             || self.reach == Reach::Somewhere

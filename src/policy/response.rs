@@ -29,9 +29,9 @@ impl Response {
         self.headers.iter().filter(same).map(|(_, value)| value.as_str())
     }
 
-    /// Whether a header is there.
-    pub fn has(&self, name: &'static str) -> bool {
-        self.first(name).is_some()
+    /// Whether the client is told to come back, by a `Retry-After` that says when.
+    pub fn asks_back(&self, now: SystemTime) -> bool {
+        self.values("retry-after").any(|value| parse_retry_after(value, None, now).is_some())
     }
 
     fn first(&self, name: &'static str) -> Option<&str> {

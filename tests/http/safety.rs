@@ -15,6 +15,7 @@ fn fates() -> Vec<(Answer, i32)> {
         (Answer::new(500, &[], ""), 22),
         (Answer::new(502, &[], ""), 22),
         (Answer::new(503, &[], ""), 22),
+        (Answer::new(503, &["Retry-After: soon"], ""), 22),
         (Answer::new(504, &["Retry-After: 0"], ""), 22),
         (Answer::head(200, &["Content-Length: 9"]).send("half").close(), 18),
     ]
