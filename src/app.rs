@@ -22,6 +22,7 @@ use crate::process::{Inherited, Supervisor};
 use crate::report::json::Json;
 use crate::report::text::{Text, say};
 use crate::signal::Signals;
+use crate::store::RunBudget;
 
 /// Does what the words ask for, the program's own name first, and says how to end.
 pub fn run(words: &[OsString]) -> ExitStatus {
@@ -90,6 +91,7 @@ fn run_command(
     }
     let driver = Driver {
         session: Session::new(&plan.session, seed),
+        budget: budget(&plan),
         plan: &plan,
         clock: &clock,
         runner: &mut supervisor,
@@ -127,6 +129,7 @@ fn run_request(inherited: &Inherited, given: &[Given], words: &[OsString], warni
     let mut requester = Requester::new(&request, &body, &clock).map_err(UsageError)?;
     let driver = Driver {
         session: Session::new(&plan.session, seed),
+        budget: budget(&plan),
         plan: &plan,
         clock: &clock,
         runner: &mut requester,
@@ -134,6 +137,24 @@ fn run_request(inherited: &Inherited, given: &[Given], words: &[OsString], warni
         waited: std::time::Duration::ZERO,
     };
     Ok(driver.run().exit_status)
+}
+
+/// What a run draws on.
+fn budget(plan: &Plan) -> RunBudget {
+    match &plan.scope {
+        None => RunBudget::private(plan.session.budget),
+        Some((scope, store)) => RunBudget::shared(plan.session.budget, store.open(state_folder()), scope.clone()),
+    }
+}
+
+/// The user's own folder for state, if the environment tells of one.
+fn state_folder() -> Option<PathBuf> {
+    let folder = |name, rest: &str| {
+        // What is no absolute path is to be ignored (XDG Base Directory Specification).
+        let base = ProcessEnvironment.get(name).map(PathBuf::from).filter(|base| base.is_absolute());
+        base.map(|base| base.join(rest))
+    };
+    folder("XDG_STATE_HOME", "retryx").or_else(|| folder("HOME", ".local/state/retryx"))
 }
 
 /// Where what is too much for memory is kept.

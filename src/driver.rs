@@ -7,10 +7,12 @@ use crate::config::Plan;
 use crate::exit::{ExitStatus, OWN_FAILURE, TIMED_OUT};
 use crate::policy::response::Response;
 use crate::policy::{
-    Class, Decision, Evidence, Judged, Obstacle, Outcome, ServerDelay, Session, Sightings, Signal, StopReason,
+    Class, Decision, Evidence, Judged, Obstacle, Operation, Outcome, ServerDelay, Session, Sightings, Signal,
+    StopReason,
 };
 use crate::process::Wrote;
 use crate::report::{Event, Reporter, Summary};
+use crate::store::RunBudget;
 
 /// What a shell shows for a death by PIPE.
 const BROKEN_PIPE: u8 = 141;
@@ -97,6 +99,8 @@ pub struct Driver<'a, C, R, P> {
     pub plan: &'a Plan,
     /// What is decided.
     pub session: Session<'a>,
+    /// What retries are paid from and attempts are paced by.
+    pub budget: RunBudget,
     /// The door to time.
     pub clock: &'a C,
     /// The door to what is retried.
@@ -115,16 +119,27 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
             return self.stop(StopReason::Interrupted(signal), ExitStatus::Signal(signal));
         }
         let mut last = None;
+        // Where a limit passes before the first attempt, that is what ended the run.
+        let mut status = ExitStatus::Code(R::TIMED_OUT);
         loop {
-            if let Wake::Interrupted(signal) = self.pace() {
-                return self.stop(StopReason::Interrupted(signal), ExitStatus::Signal(signal));
+            match self.pace() {
+                Ok(()) => {}
+                Err(reason @ StopReason::Interrupted(signal)) => return self.stop(reason, ExitStatus::Signal(signal)),
+                Err(reason) => return self.stop(reason, status),
             }
             let (class, done, elapsed) = self.attempt(last);
-            let status = ExitStatus::of(&done.outcome, class, R::TIMED_OUT);
+            status = ExitStatus::of(&done.outcome, class, R::TIMED_OUT);
             last = Some((status.shell_code(), class));
             let server = self.asked_delay(&done);
             let judged = Judged { outcome: &done.outcome, class, server };
-            match self.session.decide(judged, done.obstacle, elapsed) {
+            let (budget, mut notice) = (&mut self.budget, None);
+            let decision = self.session.decide(judged, done.obstacle, elapsed, |operation| {
+                let (answer, said) = budget.apply(operation, elapsed);
+                notice = said;
+                answer
+            });
+            self.note(notice.as_deref());
+            match decision {
                 Decision::Stop(reason) => return self.stop(reason, status),
                 Decision::StopAfter(delay, reason) => {
                     self.reporter.report(&Event::Lingering { delay: delay.wait });
@@ -197,14 +212,30 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
         self.plan.asked_delay(&done.sightings).and_then(Result::ok).map(ServerDelay::Output)
     }
 
-    /// Waits for the rate limiter's token, where there is a limiter.
-    fn pace(&mut self) -> Wake {
-        while let Err(delay) = self.session.pace(self.clock.elapsed().boot) {
-            if let interrupted @ Wake::Interrupted(_) = self.wait(delay) {
-                return interrupted;
+    /// Waits for the rate limiter's token, where there is a limiter; says why no attempt may
+    /// follow where a signal or a limit comes first.
+    fn pace(&mut self) -> Result<(), StopReason> {
+        while self.budget.paces() {
+            let elapsed = self.clock.elapsed().boot;
+            let (answer, notice) = self.budget.apply(&Operation::Take, elapsed);
+            self.note(notice.as_deref());
+            if answer.wait.is_zero() {
+                break;
+            }
+            if let Some(reason) = self.session.paced_too_late(answer.wait, elapsed) {
+                return Err(reason);
+            }
+            if let Wake::Interrupted(signal) = self.wait(answer.wait) {
+                return Err(StopReason::Interrupted(signal));
             }
         }
-        Wake::Elapsed
+        Ok(())
+    }
+
+    fn note(&mut self, text: Option<&str>) {
+        if let Some(text) = text {
+            self.reporter.report(&Event::Noted { text });
+        }
     }
 
     fn wait(&mut self, delay: Duration) -> Wake {
@@ -348,6 +379,7 @@ mod tests {
                 Event::AttemptFinished { .. } => "finish",
                 Event::RetryScheduled { .. } => "retry",
                 Event::Lingering { .. } => "linger",
+                Event::Noted { .. } => "note",
                 Event::Stopped { .. } => "stop",
             });
         }
@@ -364,7 +396,8 @@ mod tests {
     fn drive(plan: &Plan, clock: &FakeClock, runner: &mut FakeRunner<'_>) -> (Summary, Vec<&'static str>) {
         let mut reporter = Recorder::default();
         let session = Session::new(&plan.session, Session::seed_from(7));
-        let driver = Driver { plan, session, clock, runner, reporter: &mut reporter, waited: Duration::ZERO };
+        let budget = RunBudget::private(plan.session.budget);
+        let driver = Driver { plan, session, budget, clock, runner, reporter: &mut reporter, waited: Duration::ZERO };
         (driver.run(), reporter.0)
     }
 

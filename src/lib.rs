@@ -18,6 +18,7 @@
 //! | [`process`] | starting, supervising and ending commands; standard streams | processes, signals |
 //! | [`programs`] | presets: what is known of the programs people run, as data | none |
 //! | [`http`] | one request: connections, bodies in and out, redirects | the network, files |
+//! | [`store`] | the budgets of scopes, shared by processes and machines | files, the network |
 //! | [`report`] | events, messages, JSON Lines | standard error, the events file |
 //! | [`forecast`] | `plan` and `explain`: what would be done | none: text in, text out |
 //! | [`exit`] | the exit statuses | none |
@@ -39,4 +40,5 @@ pub mod process;
 pub mod programs;
 pub mod report;
 pub mod signal;
+pub mod store;
 pub mod units;

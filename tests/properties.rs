@@ -12,8 +12,8 @@ use rand::rngs::ChaCha8Rng;
 use retryx::cli::{Invocation, parse};
 use retryx::config::Plan;
 use retryx::policy::{
-    Backoff, Class, Decision, Formula, Jitter, Judged, Limits, Outcome, QuotaPlan, RateLimiter, RetryQuota,
-    ServerDelay, Session, SessionPlan, Signal, StopReason, matcher, response, server_delay,
+    Backoff, Budget, BudgetPlan, Class, Decision, Formula, Jitter, Judged, Limits, Outcome, QuotaPlan, RateLimiter,
+    RetryQuota, ServerDelay, Session, SessionPlan, Signal, StopReason, matcher, response, server_delay,
 };
 use retryx::units::{human, parse_duration};
 
@@ -52,8 +52,7 @@ fn session_plan(backoff: Backoff, limits: Limits) -> SessionPlan {
     SessionPlan {
         backoff,
         limits,
-        quota: None,
-        limiter: false,
+        budget: BudgetPlan::default(),
         long_poll: false,
         max_retry_after: Duration::from_secs(60),
         stagger: Duration::ZERO,
@@ -112,13 +111,17 @@ proptest! {
         throttled in proptest::collection::vec(any::<bool>(), 60),
     ) {
         let limits = Limits { max_attempts: NonZeroU64::new(most), deadline: Some(deadline), total_timeout: None };
-        let plan = SessionPlan { quota: quota.then(QuotaPlan::default), ..session_plan(rule, limits) };
+        let plan = SessionPlan {
+            budget: BudgetPlan { quota: quota.then(QuotaPlan::default), limiter: false },
+            ..session_plan(rule, limits)
+        };
+        let mut budget = Budget::default();
         let mut session = Session::new(&plan, Session::seed_from(seed));
         let (mut elapsed, mut paid) = (Duration::ZERO, 0);
         for throttled in throttled {
             session.start_attempt();
             let class = if throttled { Class::Throttling } else { Class::Transient };
-            match session.decide(judged(class), None, elapsed) {
+            match session.decide(judged(class), None, elapsed, |operation| budget.apply(&plan.budget, operation, elapsed)) {
                 Decision::Stop(reason) => {
                     let attempts_are_used_up = session.attempts() == most;
                     prop_assert_eq!(reason == StopReason::Attempts, attempts_are_used_up);

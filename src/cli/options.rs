@@ -30,6 +30,10 @@ pub enum Id {
     QuotaCost,
     QuotaRefill,
     NoQuota,
+    Scope,
+    ScopeTtl,
+    Store,
+    StateDir,
     LongPoll,
     Deadline,
     Timeout,
@@ -230,7 +234,7 @@ const ANSWER: &str = "Answer";
 const CONNECTION: &str = "Connection";
 
 /// Every option, in the order of the help.
-pub static OPTIONS: [Opt; 108] = [
+pub static OPTIONS: [Opt; 112] = [
     Opt {
         id: Id::Mode,
         long: "mode",
@@ -485,7 +489,7 @@ pub static OPTIONS: [Opt; 108] = [
         value: Some("RATE"),
         choices: &[],
         heading: QUOTA,
-        help: "Tokens that come back each second [default: 0]",
+        help: "Tokens that come back each second [default: 0; of a scope, what fills it in --scope-ttl]",
         more: "",
     },
     Opt {
@@ -496,6 +500,46 @@ pub static OPTIONS: [Opt; 108] = [
         choices: &[],
         heading: QUOTA,
         help: "Retry without a quota",
+        more: "",
+    },
+    Opt {
+        id: Id::Scope,
+        long: "scope",
+        short: None,
+        value: Some("NAME"),
+        choices: &[],
+        heading: QUOTA,
+        help: "Share quota and rate limiter with every run of that scope",
+        more: "Give the same name to all that asks the same service, so that a fleet of jobs leaves it alone together when it fails. Any mode has a quota then. Where the scope cannot be had, that is said, and the run goes on alone",
+    },
+    Opt {
+        id: Id::ScopeTtl,
+        long: "scope-ttl",
+        short: None,
+        value: Some("DURATION"),
+        choices: &[],
+        heading: QUOTA,
+        help: "A scope not used for that long starts full again [default: 1h]",
+        more: "",
+    },
+    Opt {
+        id: Id::Store,
+        long: "store",
+        short: None,
+        value: Some("URL"),
+        choices: &[],
+        heading: QUOTA,
+        help: "Where scopes are kept: file, or redis://HOST for many machines [default: file]",
+        more: "",
+    },
+    Opt {
+        id: Id::StateDir,
+        long: "state-dir",
+        short: None,
+        value: Some("DIR"),
+        choices: &[],
+        heading: QUOTA,
+        help: "The folder of the scopes' files [default: $XDG_STATE_HOME/retryx, or ~/.local/state/retryx]",
         more: "",
     },
     Opt {

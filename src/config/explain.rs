@@ -27,7 +27,7 @@ pub fn explain(plan: &Plan, given: &[Given]) -> String {
                 };
                 (if told.is_empty() { "on".to_owned() } else { told }, last.place.clone())
             }
-            None if option.id == Id::QuotaCapacity && plan.session.quota.is_none() => match lifted(given) {
+            None if option.id == Id::QuotaCapacity && plan.session.budget.quota.is_none() => match lifted(given) {
                 Some(place) => ("no quota".to_owned(), format!("lifted by {place}")),
                 None => ("no quota".to_owned(), format!("default of the {} mode", plan.mode.as_str())),
             },
@@ -87,14 +87,16 @@ fn default(id: Id, plan: &Plan) -> Option<String> {
         Id::KillSignal => plan.supervision.kill_signal.to_string().trim_start_matches("SIG").to_owned(),
         Id::Preset | Id::Stdin => "auto".to_owned(),
         Id::Stdout | Id::Stderr => "each".to_owned(),
-        Id::QuotaCapacity => session.quota.map_or_else(|| "no quota".to_owned(), |quota| quota.capacity.to_string()),
+        Id::QuotaCapacity => {
+            session.budget.quota.map_or_else(|| "no quota".to_owned(), |quota| quota.capacity.to_string())
+        }
         Id::QuotaCost => {
-            let quota = session.quota?;
+            let quota = session.budget.quota?;
             format!("transient={},throttling={}", quota.transient_cost, quota.throttling_cost)
         }
         Id::QuotaRefill => {
             #[expect(clippy::cast_precision_loss, reason = "shown to people")]
-            let rate = session.quota?.refill as f64 / NANO as f64;
+            let rate = session.budget.quota?.refill as f64 / NANO as f64;
             rate.to_string()
         }
         _ => return None,

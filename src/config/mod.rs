@@ -18,10 +18,12 @@ use crate::cli::options::Id;
 use crate::cli::{Given, UsageError};
 use crate::policy::matcher::{Pattern, Term};
 use crate::policy::{
-    Backoff, Classifier, Formula, Jitter, Limits, Lookout, Mode, Preset, QuotaPlan, SessionPlan, Sightings, Signal,
+    Backoff, BudgetPlan, Classifier, Formula, Jitter, Limits, Lookout, Mode, Preset, QuotaPlan, SessionPlan, Sightings,
+    Signal,
 };
 use crate::process::{Output, Source, SupervisionPlan};
 use crate::programs::{Program, SoleRetrier};
+use crate::store::{Scope, StorePlan};
 use crate::units::{human, parse_duration};
 
 pub use explain::explain;
@@ -61,6 +63,8 @@ pub struct Plan {
     pub session: SessionPlan,
     /// How attempts are run.
     pub supervision: SupervisionPlan,
+    /// The scope whose budget the run draws on, and where that is kept.
+    pub scope: Option<(Scope, StorePlan)>,
     /// The seed that was asked for.
     pub seed: Option<u64>,
     /// Where events go.
@@ -95,6 +99,8 @@ const SECOND: Duration = Duration::from_secs(1);
 const DOUBLING: Formula = Formula::Exponential { factor: 2.0 };
 /// The time a process gets between the first signal and KILL (design §5).
 const KILL_AFTER: Duration = Duration::from_secs(10);
+/// How long a scope may lie unused (design §6).
+const SCOPE_TTL: Duration = Duration::from_secs(3600);
 /// The least that `Retry-After` may ask for where nothing else is said (design §7).
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
@@ -152,6 +158,7 @@ impl Plan {
         }
         let known = Known::of(&settings, mode, &command)?;
         let session = session_plan(&settings, mode, &known)?;
+        let scope = shared(&settings)?;
         let (own_retries, notes) = (known.sole_retrier(&settings), known.notes(&settings));
         // Of an option given twice the last counts; what follows `--` is none.
         let end = command.iter().position(|word| word == "--").unwrap_or(command.len());
@@ -194,6 +201,7 @@ impl Plan {
             mode,
             session,
             supervision,
+            scope,
             seed: settings.seed,
             verbosity,
             log_arguments: settings.log_arguments.unwrap_or(false),
@@ -385,10 +393,14 @@ fn backoff(settings: &Settings, mode: Mode, defaults: &Defaults) -> Result<Backo
     Ok(rule)
 }
 
-/// The run's own quota. A bucket that one run uses protects nobody, so a number of
-/// attempts given by the user goes before it, unless a quota option is given too.
+/// The run's quota. A bucket that one run uses protects nobody, so a number of attempts given
+/// by the user goes before it, unless a quota option or a scope is given too.
 fn quota(settings: &Settings, by_default: bool) -> Option<QuotaPlan> {
-    let asked = settings.quota_capacity.is_some() || settings.quota_cost.is_some() || settings.quota_refill.is_some();
+    let scope = scope(settings);
+    let asked = settings.quota_capacity.is_some()
+        || settings.quota_cost.is_some()
+        || settings.quota_refill.is_some()
+        || scope.is_some();
     let own_attempts = settings.by_user(Id::MaxAttempts);
     if settings.no_quota.unwrap_or(false) || !(asked || (by_default && !own_attempts)) {
         return None;
@@ -396,12 +408,39 @@ fn quota(settings: &Settings, by_default: bool) -> Option<QuotaPlan> {
     let defaults = QuotaPlan::default();
     let (transient_cost, throttling_cost) =
         settings.quota_cost.map_or((None, None), |cost| (cost.transient, cost.throttling));
+    let capacity = settings.quota_capacity.unwrap_or(defaults.capacity);
     Some(QuotaPlan {
-        capacity: settings.quota_capacity.unwrap_or(defaults.capacity),
+        capacity,
         transient_cost: transient_cost.unwrap_or(defaults.transient_cost),
         throttling_cost: throttling_cost.unwrap_or(defaults.throttling_cost),
-        refill: settings.quota_refill.unwrap_or(defaults.refill),
+        refill: settings.quota_refill.unwrap_or_else(|| {
+            scope.map_or(defaults.refill, |scope| QuotaPlan::refill_that_fills(capacity, scope.ttl))
+        }),
     })
+}
+
+/// The scope, where one is given.
+fn scope(settings: &Settings) -> Option<Scope> {
+    let ttl = settings.scope_ttl.unwrap_or(SCOPE_TTL);
+    settings.scope.clone().map(|name| Scope { name, ttl })
+}
+
+/// The scope and its store. What is given for a scope on the command line, and none with it,
+/// would be given for nothing; variables may hold for all runs.
+fn shared(settings: &Settings) -> Result<Option<(Scope, StorePlan)>, UsageError> {
+    let Some(scope) = scope(settings) else {
+        let idle = [Id::ScopeTtl, Id::Store, Id::StateDir].into_iter().find(|id| settings.on_command_line(*id));
+        return idle.map_or(Ok(None), |id| {
+            let place = settings.place(id);
+            Err(UsageError(format!(
+                "{place} is about scopes, and this run has none; give it --scope NAME, or leave {place} out"
+            )))
+        });
+    };
+    let store = match (&settings.store, &settings.state_dir) {
+        (None | Some(StorePlan::Folder(_)), folder) => StorePlan::Folder(folder.clone()),
+    };
+    Ok(Some((scope, store)))
 }
 
 fn session_plan(settings: &Settings, mode: Mode, known: &Known) -> Result<SessionPlan, UsageError> {
@@ -434,8 +473,7 @@ fn session_plan(settings: &Settings, mode: Mode, known: &Known) -> Result<Sessio
     }
     let max_retry_after = if backoff.cap == Duration::MAX { MAX_RETRY_AFTER } else { backoff.cap.max(MAX_RETRY_AFTER) };
     Ok(SessionPlan {
-        quota: quota(settings, defaults.quota),
-        limiter: mode == Mode::Adaptive,
+        budget: BudgetPlan { quota: quota(settings, defaults.quota), limiter: mode == Mode::Adaptive },
         long_poll: settings.long_poll.unwrap_or(known.polls_long),
         backoff,
         limits,

@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::env::{self, Environment};
 use super::values::{
-    self, MaxAttempts, QuotaCost, code, delay_pattern, delays, duration, events, factor, flag, limit, max_attempts,
-    one_of, preset, quota_capacity, quota_cost, rate, seed, signal, terms,
+    self, MaxAttempts, QuotaCost, code, delay_pattern, delays, duration, events, factor, flag, folder, limit,
+    max_attempts, one_of, preset, quota_capacity, quota_cost, rate, scope, seed, signal, store, terms,
 };
 use super::{EventsTarget, Service, Verbosity, aws, is_aws_cli};
 use crate::cli::options::Id;
@@ -15,6 +16,7 @@ use crate::cli::{Given, Rank, UsageError};
 use crate::policy::matcher::{Pattern, Term};
 use crate::policy::{Jitter, Mode, Signal};
 use crate::process::{Output, Source};
+use crate::store::{ScopeName, StorePlan};
 
 /// Each setting as its strongest source left it; `None` where no source has it.
 #[derive(Default)]
@@ -45,6 +47,10 @@ pub(super) struct Settings {
     pub(super) quota_cost: Option<QuotaCost>,
     pub(super) quota_refill: Option<u64>,
     pub(super) no_quota: Option<bool>,
+    pub(super) scope: Option<ScopeName>,
+    pub(super) scope_ttl: Option<Duration>,
+    pub(super) store: Option<StorePlan>,
+    pub(super) state_dir: Option<PathBuf>,
     pub(super) long_poll: Option<bool>,
     pub(super) deadline: Option<Duration>,
     pub(super) timeout: Option<Duration>,
@@ -120,6 +126,10 @@ impl Settings {
             Id::QuotaCost => self.quota_cost = Some(quota_cost(option)?),
             Id::QuotaRefill => self.quota_refill = Some(rate(option)?),
             Id::NoQuota => self.no_quota = Some(flag(option)?),
+            Id::Scope => self.scope = Some(scope(option)?),
+            Id::ScopeTtl => self.scope_ttl = Some(limit(option)?),
+            Id::Store => self.store = Some(store(option)?),
+            Id::StateDir => self.state_dir = Some(folder(option)?),
             Id::LongPoll => self.long_poll = Some(flag(option)?),
             Id::Deadline => self.deadline = Some(limit(option)?),
             Id::Timeout | Id::MaxTime => self.timeout = Some(limit(option)?),
@@ -146,6 +156,11 @@ impl Settings {
     /// Whether the user of retryx gave an option, rather than AWS's own settings.
     pub(super) fn by_user(&self, id: Id) -> bool {
         self.sources.get(&id).is_some_and(|(rank, _)| *rank >= Rank::Variable)
+    }
+
+    /// Whether an option stands on the command line.
+    pub(super) fn on_command_line(&self, id: Id) -> bool {
+        self.sources.get(&id).is_some_and(|(rank, _)| *rank == Rank::CommandLine)
     }
 
     /// Where a setting was given, as messages name it.

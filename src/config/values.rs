@@ -8,9 +8,10 @@ use std::time::Duration;
 use super::EventsTarget;
 use crate::cli::{Given, UsageError};
 use crate::policy::matcher::{self, Check, Pattern, Stream, Term};
-use crate::policy::{NANO, Signal};
+use crate::policy::{MOST_REFILL, Signal};
 use crate::process::{Output, Source};
 use crate::programs::Program;
+use crate::store::{ScopeName, StorePlan};
 use crate::units::{DURATION_FORMS, parse_duration};
 
 /// An error that names the place, the value and what would be valid.
@@ -225,7 +226,31 @@ pub(super) fn rate(given: &Given) -> Result<u64, UsageError> {
     let plain = text(given).bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let number = parse_duration(text(given)).filter(|_| plain);
     let nanos = number.map(|number| u64::try_from(number.as_nanos()).unwrap_or(u64::MAX));
-    nanos.filter(|nanos| *nanos <= NANO * NANO / 1000).ok_or_else(|| {
+    nanos.filter(|nanos| *nanos <= MOST_REFILL).ok_or_else(|| {
         wrong(given, "is not a rate in tokens a second; valid is a plain number up to a million, such as 0.5")
     })
+}
+
+/// The name of a scope.
+pub(super) fn scope(given: &Given) -> Result<ScopeName, UsageError> {
+    ScopeName::new(text(given)).filter(|_| given.value.to_str().is_some()).ok_or_else(|| {
+        wrong(
+            given,
+            "is no name of a scope; valid is text of 1 to 64 bytes without control characters, as in my-service",
+        )
+    })
+}
+
+/// Where scopes are kept.
+pub(super) fn store(given: &Given) -> Result<StorePlan, UsageError> {
+    match text(given) {
+        "file" => Ok(StorePlan::Folder(None)),
+        // The value may hold a password.
+        _ => Err(UsageError(format!("{}: this is no store; valid is file", given.place))),
+    }
+}
+
+/// A folder.
+pub(super) fn folder(given: &Given) -> Result<PathBuf, UsageError> {
+    if given.value.is_empty() { Err(wrong(given, "is no folder")) } else { Ok(PathBuf::from(&given.value)) }
 }

@@ -9,7 +9,10 @@ use serde_json::{Value, json};
 use crate::cli::options::Id;
 use crate::cli::{Given, UsageError};
 use crate::config::{Plan, explain};
-use crate::policy::{Backoff, Class, Decision, Formula, Jitter, Judged, Limits, Outcome, Session, SessionPlan};
+use crate::policy::{
+    Backoff, Budget, BudgetPlan, Class, Decision, Formula, Jitter, Judged, Limits, Operation, Outcome, Session,
+    SessionPlan,
+};
 use crate::units::{human, millis};
 
 /// Rows where nothing else ends the plan.
@@ -114,7 +117,8 @@ fn rows(plan: &Plan, class: Class) -> (Vec<Row>, End) {
     let endless = without_end(session);
     let mut schedule =
         plan.seed.map(|seed| Schedule { session: Session::new(&endless, Session::seed_from(seed)), class });
-    let mut tokens = session.quota.map(|quota| (u64::from(quota.capacity), u64::from(quota.cost(class)), quota.refill));
+    let mut tokens =
+        session.budget.quota.map(|quota| (u64::from(quota.capacity), u64::from(quota.cost(class)), quota.refill));
     let mut rows: Vec<Row> = Vec::new();
     let mut total = Totals { drawn: plan.seed.map(|_| Duration::ZERO), ..Totals::default() };
     let mut previous = Spread::none(&session.backoff, class);
@@ -164,7 +168,9 @@ impl Schedule<'_> {
     fn next(&mut self) -> Duration {
         self.session.start_attempt();
         let judged = Judged { outcome: &Outcome::Exited(1), class: self.class, server: None };
-        match self.session.decide(judged, None, Duration::ZERO) {
+        let mut budget = Budget::default();
+        let answer = |operation: &Operation| budget.apply(&BudgetPlan::default(), operation, Duration::ZERO);
+        match self.session.decide(judged, None, Duration::ZERO, answer) {
             Decision::Retry(retry) => retry.delay.wait,
             Decision::Stop(_) | Decision::StopAfter(..) => Duration::ZERO,
         }
@@ -174,7 +180,7 @@ impl Schedule<'_> {
 /// The same delays without an end: a plan ends by the mean, not by what is drawn.
 fn without_end(plan: &SessionPlan) -> SessionPlan {
     let limits = Limits { max_attempts: None, deadline: None, total_timeout: None };
-    SessionPlan { limits, quota: None, limiter: false, ..plan.clone() }
+    SessionPlan { limits, budget: BudgetPlan::default(), ..plan.clone() }
 }
 
 /// The least, mean and greatest delay before a retry.
@@ -261,7 +267,7 @@ fn heading(plan: &Plan, class: Class) -> String {
     if let Some(deadline) = plan.session.limits.deadline {
         let _ = write!(line, ", deadline {}", human(deadline));
     }
-    if let Some(quota) = plan.session.quota {
+    if let Some(quota) = plan.session.budget.quota {
         let _ = write!(line, ", quota {}", quota.capacity);
     }
     if rule.cap < Duration::MAX {

@@ -49,6 +49,14 @@ impl Limits {
         self.broken_by_start_at(now.saturating_sub(LATENESS))
     }
 
+    /// The longest that the start of an attempt may be put off; `None` without a limit.
+    pub fn longest_wait(&self, elapsed: Duration) -> Option<Duration> {
+        const LEAST: Duration = Duration::from_nanos(1);
+        let total = self.total_timeout.map(|total| total.saturating_sub(LEAST));
+        let last = [self.deadline, total].into_iter().flatten().min()?;
+        Some(last.saturating_sub(elapsed))
+    }
+
     /// What is left until no further attempt may start or run; `None` without a limit.
     pub fn remaining(&self, elapsed: Duration) -> Option<Duration> {
         let end = match (self.deadline, self.total_timeout) {
@@ -74,6 +82,18 @@ mod tests {
         let limits = Limits { deadline: None, ..limits };
         assert_eq!(limits.broken_by_start_at(later), None);
         assert_eq!(limits.broken_by_start_at(3 * SECOND), Some(Passed::TotalTimeout));
+    }
+
+    #[test]
+    fn the_longest_wait_ends_in_time_and_a_longer_one_does_not() {
+        for (deadline, total_timeout) in [(Some(2), Some(3)), (Some(3), Some(2)), (Some(2), Some(2)), (None, Some(2))] {
+            let seconds = |limit: Option<u32>| limit.map(|seconds| seconds * SECOND);
+            let limits =
+                Limits { max_attempts: None, deadline: seconds(deadline), total_timeout: seconds(total_timeout) };
+            let longest = limits.longest_wait(SECOND).unwrap();
+            assert_eq!(limits.broken_by_start_at(SECOND + longest), None);
+            assert_ne!(limits.broken_by_start_at(SECOND + longest + Duration::from_nanos(1)), None);
+        }
     }
 
     #[test]

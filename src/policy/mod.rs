@@ -4,6 +4,7 @@
 //! carry their reason. Nothing here imports anything of the crate but this module.
 
 mod backoff;
+mod budget;
 mod classify;
 mod decision;
 mod limits;
@@ -20,12 +21,13 @@ pub mod text;
 mod watch;
 
 pub use backoff::{Backoff, Delay, DelaySource, Formula, Jitter, Mode};
+pub use budget::{Answer, Budget, BudgetPlan, Entry, Grant, Operation, Start};
 pub use classify::{Class, Classifier, Evidence, Verdict};
 pub use decision::{Decision, Obstacle, Retry, StopReason};
 pub use limits::Limits;
 pub use outcome::{Outcome, StartFailure, TimeLimit};
 pub use preset::{Preset, Row};
-pub use quota::{NANO, QuotaPlan, RetryQuota};
+pub use quota::{MOST_REFILL, NANO, QuotaPlan, RetryQuota};
 pub use rate_limiter::RateLimiter;
 pub use server_delay::ServerDelay;
 pub use session::{Judged, Session, SessionPlan};

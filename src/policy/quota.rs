@@ -16,6 +16,9 @@ pub const FIRST_SUCCESS_REFUND: u32 = 1;
 /// Tokens are counted in billionths, so that no fraction of a refill is lost.
 pub const NANO: u64 = 1_000_000_000;
 
+/// The greatest refill: a million tokens a second.
+pub const MOST_REFILL: u64 = NANO * 1_000_000;
+
 /// The numbers of a quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuotaPlan {
@@ -36,6 +39,12 @@ impl Default for QuotaPlan {
 }
 
 impl QuotaPlan {
+    /// The refill that fills a bucket of that capacity in that time.
+    pub fn refill_that_fills(capacity: u32, time: Duration) -> u64 {
+        let tokens = u128::from(capacity) * u128::from(NANO) * u128::from(NANO);
+        u64::try_from(tokens / time.as_nanos().max(1)).unwrap_or(u64::MAX).min(MOST_REFILL)
+    }
+
     /// What a retry after a failure of this class costs, in tokens.
     pub fn cost(&self, class: Class) -> u32 {
         if class == Class::Throttling { self.throttling_cost } else { self.transient_cost }
@@ -65,6 +74,34 @@ impl RetryQuota {
         Self { plan, level, remainder: 0, updated: Duration::ZERO }
     }
 
+    /// A bucket as it was kept: billionths of tokens, what a refill left over, and the point
+    /// of its time up to which it was refilled. Never more than the capacity.
+    pub fn restore(plan: QuotaPlan, level: u64, remainder: u64, updated: Duration) -> Self {
+        let full = u64::from(plan.capacity) * NANO;
+        let (level, remainder) = if level >= full { (full, 0) } else { (level, remainder) };
+        Self { plan, level, remainder: remainder.min(NANO - 1), updated }
+    }
+
+    /// Takes over the numbers of another plan; no token comes in by that.
+    pub fn adopt(&mut self, plan: QuotaPlan) {
+        *self = Self::restore(plan, self.level, self.remainder, self.updated);
+    }
+
+    /// The numbers that it was last used with.
+    pub fn plan(&self) -> QuotaPlan {
+        self.plan
+    }
+
+    /// Billionths of tokens left.
+    pub fn level(&self) -> u64 {
+        self.level
+    }
+
+    /// Billionths of billionths of a token that the last refill left over.
+    pub fn remainder(&self) -> u64 {
+        self.remainder
+    }
+
     /// Whole tokens left.
     pub fn tokens(&self) -> u32 {
         u32::try_from(self.level / NANO).unwrap_or(u32::MAX)
@@ -82,17 +119,16 @@ impl RetryQuota {
         self.level = level.min(full);
     }
 
-    /// Whether a retry after a failure of this class can be paid.
-    pub fn affords(&self, class: Class) -> bool {
-        self.level >= u64::from(self.plan.cost(class)) * NANO
+    /// Whether so many tokens are there.
+    pub fn affords(&self, cost: u32) -> bool {
+        self.level >= u64::from(cost) * NANO
     }
 
-    /// Pays for a retry and returns its price; `None`, and nothing taken, when the tokens do
-    /// not reach.
-    pub fn pay(&mut self, class: Class) -> Option<u32> {
-        let cost = self.plan.cost(class);
-        self.level = self.level.checked_sub(u64::from(cost) * NANO)?;
-        Some(cost)
+    /// Takes so many tokens; false, and nothing taken, where they do not reach.
+    pub fn pay(&mut self, cost: u32) -> bool {
+        let left = self.level.checked_sub(u64::from(cost) * NANO);
+        self.level = left.unwrap_or(self.level);
+        left.is_some()
     }
 
     /// Books a success: the price of the run's last retry comes back, or 1 token where the
@@ -112,11 +148,12 @@ mod tests {
     fn a_full_bucket_pays_for_35_transient_or_100_throttling_retries() {
         for (class, retries, left) in [(Class::Transient, 35, 10), (Class::Throttling, 100, 0)] {
             let mut quota = RetryQuota::full(QuotaPlan::default());
+            let cost = quota.plan().cost(class);
             for _ in 0..retries {
-                assert!(quota.pay(class).is_some());
+                assert!(quota.pay(cost));
             }
-            assert!(!quota.affords(class));
-            assert_eq!(quota.pay(class), None);
+            assert!(!quota.affords(cost));
+            assert!(!quota.pay(cost));
             assert_eq!(quota.tokens(), left);
         }
     }

@@ -7,8 +7,8 @@ use rand::{RngExt, SeedableRng};
 
 use super::limits::Passed;
 use super::{
-    Backoff, Class, Decision, Delay, DelaySource, Jitter, Limits, Obstacle, Outcome, QuotaPlan, RateLimiter, Retry,
-    RetryQuota, ServerDelay, StopReason, TimeLimit,
+    Answer, Backoff, BudgetPlan, Class, Decision, Delay, DelaySource, Entry, Grant, Jitter, Limits, Obstacle,
+    Operation, Outcome, Retry, ServerDelay, Start, StopReason, TimeLimit,
 };
 
 /// What a session decides by; immutable for a run.
@@ -18,10 +18,8 @@ pub struct SessionPlan {
     pub backoff: Backoff,
     /// The run's limits.
     pub limits: Limits,
-    /// The run's own retry quota, if it has one.
-    pub quota: Option<QuotaPlan>,
-    /// Whether a rate limiter paces attempts.
-    pub limiter: bool,
+    /// What of a budget the run uses: a retry quota, a rate limiter.
+    pub budget: BudgetPlan,
     /// Whether the delay is waited also where the quota refuses the retry.
     pub long_poll: bool,
     /// The longest `Retry-After` that is waited for.
@@ -37,12 +35,12 @@ pub struct Session<'a> {
     plan: &'a SessionPlan,
     seed: Seed,
     random: Option<ChaCha8Rng>,
-    quota: Option<RetryQuota>,
-    limiter: Option<RateLimiter>,
     attempts: u64,
     previous: Option<Duration>,
     /// What the last retry of this run cost.
     last_cost: Option<u32>,
+    /// What the budget said of its tokens last.
+    quota_left: Option<u32>,
 }
 
 /// The seed of a run's random numbers: 256 bits, of which `--seed` gives 64.
@@ -67,21 +65,7 @@ pub struct Judged<'a> {
 impl<'a> Session<'a> {
     /// A run that has made no attempt yet.
     pub fn new(plan: &'a SessionPlan, seed: Seed) -> Self {
-        let quota = plan.quota.map(RetryQuota::full);
-        let limiter = plan.limiter.then(RateLimiter::new);
-        Self { plan, seed, random: None, quota, limiter, attempts: 0, previous: None, last_cost: None }
-    }
-
-    /// The same with a quota that was used before.
-    #[must_use]
-    pub fn with_quota(mut self, quota: RetryQuota) -> Self {
-        self.quota = Some(quota);
-        self
-    }
-
-    /// Gives the quota on to a next run, which starts with it at time zero.
-    pub fn into_quota(self) -> Option<RetryQuota> {
-        self.quota
+        Self { plan, seed, random: None, attempts: 0, previous: None, last_cost: None, quota_left: None }
     }
 
     /// The seed that `--seed N` stands for.
@@ -106,12 +90,6 @@ impl<'a> Session<'a> {
         random
     }
 
-    /// Takes the rate limiter's token for an attempt at `now`, or says how long to wait
-    /// for it.
-    pub fn pace(&mut self, now: Duration) -> Result<(), Duration> {
-        self.limiter.as_mut().map_or(Ok(()), |limiter| limiter.take(now))
-    }
-
     /// Books the start of an attempt and returns its number, from 1.
     pub fn start_attempt(&mut self) -> u64 {
         self.attempts = self.attempts.saturating_add(1);
@@ -123,54 +101,94 @@ impl<'a> Session<'a> {
         self.attempts
     }
 
-    /// Tokens left in the quota; `None` without one.
+    /// Tokens left in the quota, as far as the run was told; `None` without one.
     pub fn quota_left(&self) -> Option<u32> {
-        self.quota.as_ref().map(RetryQuota::tokens)
+        self.quota_left
     }
 
-    /// Decides what follows an attempt that ended `elapsed` after the start of the run.
+    /// Decides what follows an attempt that ended `elapsed` after the start of the run. What
+    /// that means for the budget is one operation, for which it asks at most once.
     ///
     /// The order of the checks is the documented one (reference §1.3): retryable?
     /// attempts? quota? then the delay; the run's end comes before, its time limits after.
-    pub fn decide(&mut self, attempt: Judged<'_>, obstacle: Option<Obstacle>, elapsed: Duration) -> Decision {
+    pub fn decide(
+        &mut self,
+        attempt: Judged<'_>,
+        obstacle: Option<Obstacle>,
+        elapsed: Duration,
+        budget: impl FnOnce(&Operation) -> Answer,
+    ) -> Decision {
         let class = attempt.class;
-        if let Some(limiter) = &mut self.limiter {
-            limiter.update(elapsed, class == Class::Throttling);
+        let end = self.end(attempt, obstacle);
+        if let Some(reason @ (StopReason::Interrupted(_) | StopReason::Unkillable { .. })) = end {
+            // Of the service it tells nothing.
+            return Decision::Stop(reason);
         }
-        if let Some(quota) = &mut self.quota {
-            quota.refill(elapsed);
-        }
-        if class == Class::Success {
-            if let Some(quota) = &mut self.quota {
-                quota.refund(self.last_cost);
+        let delay = match &end {
+            Some(_) => None,
+            None => Some(self.schedule(class, attempt.server, elapsed)),
+        };
+        let cost = self.plan.budget.quota.map(|quota| quota.cost(class));
+        let entry = match &delay {
+            None if end == Some(StopReason::Success) => Entry::Success { last_cost: self.last_cost },
+            None => Entry::Nothing,
+            Some(delay) => {
+                let longest = self.plan.limits.longest_wait(elapsed);
+                let start = delay.as_ref().ok().map(|delay| Start { delay: delay.wait, longest });
+                Entry::Retry { cost: cost.unwrap_or_default(), start }
             }
-            return Decision::Stop(StopReason::Success);
+        };
+        let answer = budget(&Operation::Book { throttled: class == Class::Throttling, entry });
+        self.quota_left = answer.tokens;
+        match (end, delay, answer.grant) {
+            (Some(reason), _, _) | (_, Some(Err(reason)), Grant::Granted | Grant::TooLate) => Decision::Stop(reason),
+            (None, Some(Ok(delay)), grant) => self.granted(put_off(delay, answer.wait), grant, cost, elapsed),
+            (None, _, _) => Decision::Stop(StopReason::Quota),
+        }
+    }
+
+    /// Why no further attempt follows, whatever the budget says.
+    fn end(&self, attempt: Judged<'_>, obstacle: Option<Obstacle>) -> Option<StopReason> {
+        if attempt.class == Class::Success {
+            return Some(StopReason::Success);
         }
         if let Some(end @ (Obstacle::Interrupted(_) | Obstacle::Unkillable { .. })) = obstacle {
-            return Decision::Stop(end.into());
+            return Some(end.into());
         }
-        if class == Class::Permanent {
-            return Decision::Stop(StopReason::Permanent);
+        if attempt.class == Class::Permanent {
+            return Some(StopReason::Permanent);
         }
         if matches!(attempt.outcome, Outcome::TimedOut(TimeLimit::Total(_))) {
-            return Decision::Stop(StopReason::TotalTimeout);
+            return Some(StopReason::TotalTimeout);
         }
         if self.plan.limits.max_attempts.is_some_and(|most| self.attempts >= most.get()) {
-            return Decision::Stop(StopReason::Attempts);
+            return Some(StopReason::Attempts);
         }
-        if let Some(obstacle) = obstacle {
-            return Decision::Stop(obstacle.into());
+        obstacle.map(Into::into)
+    }
+
+    /// What follows where a retry could start after that delay.
+    fn granted(&mut self, delay: Delay, grant: Grant, cost: Option<u32>, elapsed: Duration) -> Decision {
+        match (self.too_late(delay.wait, elapsed), grant) {
+            (None, Grant::Granted) => {
+                self.last_cost = cost;
+                let attempt = self.attempts.saturating_add(1);
+                Decision::Retry(Retry { attempt, delay, quota_left: self.quota_left })
+            }
+            (None, Grant::Refused) if self.plan.long_poll => Decision::StopAfter(delay, StopReason::Quota),
+            (_, Grant::Refused) => Decision::Stop(StopReason::Quota),
+            (Some(reason), _) => Decision::Stop(reason),
+            // Stores count in microseconds: by less than one it was not in time.
+            (None, Grant::TooLate) => Decision::Stop(StopReason::Deadline { delay: Some(delay.wait) }),
         }
-        let refused = self.quota.as_ref().is_some_and(|quota| !quota.affords(class));
-        if refused && !self.plan.long_poll {
-            return Decision::Stop(StopReason::Quota);
-        }
-        match self.schedule(class, attempt.server, elapsed) {
-            Ok(delay) if refused => Decision::StopAfter(delay, StopReason::Quota),
-            Ok(delay) => self.retry(class, delay),
-            Err(_) if refused => Decision::Stop(StopReason::Quota),
-            Err(reason) => Decision::Stop(reason),
-        }
+    }
+
+    /// The limit that a start after this delay would break.
+    fn too_late(&self, delay: Duration, elapsed: Duration) -> Option<StopReason> {
+        Some(match self.plan.limits.broken_by_start_at(elapsed.saturating_add(delay))? {
+            Passed::Deadline => StopReason::Deadline { delay: Some(delay) },
+            Passed::TotalTimeout => StopReason::TotalTimeout,
+        })
     }
 
     /// The delay before the next attempt, or the limit that it would break.
@@ -183,16 +201,8 @@ impl<'a> Session<'a> {
         if let Some(server) = server {
             self.join_server_delay(&mut delay, server, elapsed)?;
         }
-        if let Some(limiter) = &self.limiter {
-            // Tokens come in during the delay; what is missing then is waited for too.
-            if let Err(more) = limiter.clone().take(elapsed.saturating_add(delay.wait)) {
-                delay.wait = delay.wait.saturating_add(whole_micros_up(more));
-                delay.source = DelaySource::Limiter;
-            }
-        }
-        match self.plan.limits.broken_by_start_at(elapsed.saturating_add(delay.wait)) {
-            Some(Passed::Deadline) => Err(StopReason::Deadline { delay: Some(delay.wait) }),
-            Some(Passed::TotalTimeout) => Err(StopReason::TotalTimeout),
+        match self.too_late(delay.wait, elapsed) {
+            Some(reason) => Err(reason),
             None => {
                 self.previous = Some(computed);
                 Ok(delay)
@@ -231,13 +241,10 @@ impl<'a> Session<'a> {
         random.random()
     }
 
-    fn retry(&mut self, class: Class, delay: Delay) -> Decision {
-        if let Some(quota) = &mut self.quota {
-            // Afforded when it was asked; nothing ran in between.
-            self.last_cost = quota.pay(class);
-        }
-        let attempt = self.attempts.saturating_add(1);
-        Decision::Retry(Retry { attempt, delay, quota_left: self.quota_left() })
+    /// The limit that an attempt would break which has to wait that long for the rate
+    /// limiter's token.
+    pub fn paced_too_late(&self, wait: Duration, elapsed: Duration) -> Option<StopReason> {
+        self.too_late(wait, elapsed)
     }
 
     /// Asked when a wait is over: why the planned attempt may not start after all, where
@@ -250,9 +257,13 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Rounded up, so that the token is there when the wait is over.
-fn whole_micros_up(duration: Duration) -> Duration {
-    Duration::from_micros(u64::try_from(duration.as_nanos().div_ceil(1000)).unwrap_or(u64::MAX))
+/// The delay, put off until the rate limiter has a token.
+fn put_off(mut delay: Delay, wait: Duration) -> Delay {
+    if !wait.is_zero() {
+        delay.wait = delay.wait.saturating_add(wait);
+        delay.source = DelaySource::Limiter;
+    }
+    delay
 }
 
 #[cfg(test)]
@@ -260,7 +271,7 @@ mod tests {
     use std::num::NonZeroU64;
 
     use super::*;
-    use crate::policy::{Formula, Jitter, Signal};
+    use crate::policy::{Budget, Formula, Jitter, QuotaPlan, Signal};
 
     fn plan() -> SessionPlan {
         SessionPlan {
@@ -273,8 +284,7 @@ mod tests {
                 floor: Duration::ZERO,
             },
             limits: Limits { max_attempts: NonZeroU64::new(3), deadline: None, total_timeout: None },
-            quota: Some(QuotaPlan::default()),
-            limiter: false,
+            budget: BudgetPlan { quota: Some(QuotaPlan::default()), limiter: false },
             long_poll: false,
             max_retry_after: Duration::from_secs(60),
             stagger: Duration::ZERO,
@@ -287,9 +297,26 @@ mod tests {
         Judged { outcome, class, server: None }
     }
 
-    fn fail(session: &mut Session<'_>, elapsed: Duration) -> Decision {
-        session.start_attempt();
-        session.decide(judged(&FAILED, Class::Transient), None, elapsed)
+    /// A run alone.
+    struct Run<'a> {
+        session: Session<'a>,
+        budget: Budget,
+    }
+
+    impl<'a> Run<'a> {
+        fn new(plan: &'a SessionPlan, seed: u64) -> Self {
+            Self { session: Session::new(plan, Session::seed_from(seed)), budget: Budget::default() }
+        }
+
+        fn decide(&mut self, attempt: Judged<'_>, obstacle: Option<Obstacle>, elapsed: Duration) -> Decision {
+            let (plan, budget) = (self.session.plan.budget, &mut self.budget);
+            self.session.decide(attempt, obstacle, elapsed, |operation| budget.apply(&plan, operation, elapsed))
+        }
+
+        fn fail(&mut self, elapsed: Duration) -> Decision {
+            self.session.start_attempt();
+            self.decide(judged(&FAILED, Class::Transient), None, elapsed)
+        }
     }
 
     fn reason(decision: Decision) -> StopReason {
@@ -302,42 +329,40 @@ mod tests {
     #[test]
     fn attempts_are_runs_and_the_quota_pays_each_retry() {
         let plan = plan();
-        let mut session = Session::new(&plan, Session::seed_from(7));
+        let mut run = Run::new(&plan, 7);
         for (attempt, wait, quota) in [(2, 50, 486), (3, 100, 472)] {
-            let Decision::Retry(retry) = fail(&mut session, Duration::ZERO) else {
-                panic!("attempt {attempt} was refused")
-            };
+            let Decision::Retry(retry) = run.fail(Duration::ZERO) else { panic!("attempt {attempt} was refused") };
             assert_eq!(retry.attempt, attempt);
             assert_eq!(retry.delay.wait, Duration::from_millis(wait));
             assert_eq!(retry.quota_left, Some(quota));
         }
-        assert_eq!(reason(fail(&mut session, Duration::ZERO)), StopReason::Attempts);
-        assert_eq!(session.quota_left(), Some(472));
+        assert_eq!(reason(run.fail(Duration::ZERO)), StopReason::Attempts);
+        assert_eq!(run.session.quota_left(), Some(472));
     }
 
     #[test]
     fn the_quota_runs_out_after_35_retries() {
         let mut plan = plan();
         plan.limits.max_attempts = None;
-        let mut session = Session::new(&plan, Session::seed_from(7));
+        let mut run = Run::new(&plan, 7);
         for _ in 0..35 {
-            assert!(matches!(fail(&mut session, Duration::ZERO), Decision::Retry(_)));
+            assert!(matches!(run.fail(Duration::ZERO), Decision::Retry(_)));
         }
-        assert_eq!(reason(fail(&mut session, Duration::ZERO)), StopReason::Quota);
+        assert_eq!(reason(run.fail(Duration::ZERO)), StopReason::Quota);
     }
 
     #[test]
     fn a_delay_that_ends_past_the_deadline_is_not_slept() {
         let mut plan = plan();
         plan.limits.deadline = Some(Duration::from_secs(1));
-        let mut session = Session::new(&plan, Session::seed_from(7));
+        let mut run = Run::new(&plan, 7);
         let exactly = Duration::from_millis(950);
-        assert!(matches!(fail(&mut session, exactly), Decision::Retry(_)));
+        assert!(matches!(run.fail(exactly), Decision::Retry(_)));
         let delay = Some(Duration::from_millis(100));
-        let late = fail(&mut session, exactly);
+        let late = run.fail(exactly);
         assert_eq!(reason(late), StopReason::Deadline { delay });
         // What was refused was not paid for.
-        assert_eq!(session.quota_left(), Some(486));
+        assert_eq!(run.session.quota_left(), Some(486));
     }
 
     #[test]
@@ -349,20 +374,20 @@ mod tests {
             (Obstacle::StdinConsumed, StopReason::Permanent),
         ];
         for (obstacle, expected) in obstacles {
-            let mut session = Session::new(&plan, Session::seed_from(7));
-            session.start_attempt();
-            let got = session.decide(judged(&FAILED, Class::Permanent), Some(obstacle), Duration::ZERO);
+            let mut run = Run::new(&plan, 7);
+            run.session.start_attempt();
+            let got = run.decide(judged(&FAILED, Class::Permanent), Some(obstacle), Duration::ZERO);
             assert_eq!(reason(got), expected);
         }
-        let mut session = Session::new(&plan, Session::seed_from(7));
+        let mut run = Run::new(&plan, 7);
         for _ in 0..3 {
-            session.start_attempt();
+            run.session.start_attempt();
         }
-        let last = session.decide(judged(&FAILED, Class::Transient), Some(Obstacle::ReaderGone), Duration::ZERO);
+        let last = run.decide(judged(&FAILED, Class::Transient), Some(Obstacle::ReaderGone), Duration::ZERO);
         assert_eq!(reason(last), StopReason::Attempts);
-        let ended = session.decide(judged(&total, Class::Transient), None, Duration::ZERO);
+        let ended = run.decide(judged(&total, Class::Transient), None, Duration::ZERO);
         assert_eq!(reason(ended), StopReason::TotalTimeout);
-        let done = session.decide(
+        let done = run.decide(
             judged(&Outcome::Exited(0), Class::Success),
             Some(Obstacle::Interrupted(Signal::TERM)),
             Duration::ZERO,
@@ -377,11 +402,11 @@ mod tests {
         jittered.limits.max_attempts = None;
         let staggered = SessionPlan { stagger: Duration::from_secs(9), ..jittered.clone() };
         let draw = |plan: &SessionPlan, seed| {
-            let mut session = Session::new(plan, Session::seed_from(seed));
-            let stagger = session.stagger();
+            let mut run = Run::new(plan, seed);
+            let stagger = run.session.stagger();
             assert!(stagger <= plan.stagger);
             (0..20)
-                .map(|_| match fail(&mut session, Duration::ZERO) {
+                .map(|_| match run.fail(Duration::ZERO) {
                     Decision::Retry(retry) => retry.delay.wait,
                     other => panic!("{other:?}"),
                 })

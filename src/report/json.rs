@@ -218,6 +218,8 @@ impl Reporter for Json<'_> {
             Event::RetryScheduled { retry, .. } => ("retry_scheduled", self.retry_scheduled(retry)),
             // It is a part of the end, which the contract tells in one event.
             Event::Lingering { .. } => return,
+            // A message; it changes nothing that the contract tells.
+            Event::Noted { .. } => return,
             Event::Stopped { summary, elapsed, waited, quota_left } => {
                 ("stopped", stopped(summary, elapsed, waited, quota_left))
             }

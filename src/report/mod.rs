@@ -93,6 +93,11 @@ pub enum Event<'a> {
         /// Whether the failed attempt wrote to a standard output that is no terminal.
         wrote: Wrote,
     },
+    /// Something about the run's surroundings that a user should know.
+    Noted {
+        /// What.
+        text: &'a str,
+    },
     /// A wait begins that no attempt follows: a long-polling operation is slowed.
     Lingering {
         /// How long.

@@ -372,6 +372,11 @@ impl Reporter for Text<'_> {
                     self.retry_scheduled(retry, *wrote);
                 }
             }
+            Event::Noted { text } => {
+                if self.verbosity >= Verbosity::Normal {
+                    say(text);
+                }
+            }
             Event::Lingering { delay } => {
                 if self.verbosity >= Verbosity::Normal {
                     say(&format!("the retry quota is spent; waiting {} before giving up (--long-poll)", human(*delay)));

@@ -185,7 +185,7 @@ fn operations(row: &Row) -> Check {
     let plan = plan(&["--mode", "adaptive", "--service", "dynamodb", "--jitter", "none"])?;
     let bare = SessionPlan { limiter: false, ..plan.session.clone() };
     let mut limiter = RateLimiter::new();
-    let mut quota = plan.session.quota.map(RetryQuota::full).ok_or("the plan has no quota")?;
+    let mut quota = plan.session.budget.quota.map(RetryQuota::full).ok_or("the plan has no quota")?;
     let mut now = Duration::ZERO;
     for (operation, sleep) in list(row.value, "ops")?.iter().zip(list(row.value, "cumulative_sleep_seconds")?) {
         let first = now.is_zero();

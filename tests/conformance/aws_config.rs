@@ -31,7 +31,7 @@ fn settings(row: &Row) -> Check {
     }
     match row.value["spec"].as_str() {
         // The rules that the opt-in chose; today they are the only ones.
-        Some("2.1") => equal("quota", &plan.session.quota, &Some(QuotaPlan::default())),
+        Some("2.1") => equal("quota", &plan.session.budget.quota, &Some(QuotaPlan::default())),
         None => Ok(()),
         Some(other) => Err(format!("the specification {other} is not known")),
     }

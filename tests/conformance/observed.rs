@@ -67,11 +67,11 @@ fn run(row: &Row) -> Check {
         options.extend(["--mode", "legacy"]);
     }
     let (plan, _) = settings.plan(&options)?;
-    let mut session = Session::new(&plan.session, Session::seed_from(1));
+    let mut run = Run::new(&plan);
     let mut now = Duration::ZERO;
     for gap in list(row.value, "observed_gaps_seconds")? {
-        equal("pace", &session.pace(now), &Ok(()))?;
-        match replay::decide(&plan, &mut session, &failure, now)? {
+        equal("pace", &run.pace(now), &Duration::ZERO)?;
+        match replay::decide(&mut run, &failure, now)? {
             Decision::Retry(retry) => {
                 is_possible(&retry, float(gap)?)?;
                 now += retry.delay.wait;
@@ -81,7 +81,7 @@ fn run(row: &Row) -> Check {
     }
     let succeeds = row.value["exit_code"] == 0;
     let last = if succeeds { json!({ "status": 200 }) } else { failure };
-    let end = replay::decide(&plan, &mut session, &last, now)?;
+    let end = replay::decide(&mut run, &last, now)?;
     let expected = match (succeeds, stderr.contains("reached max retries")) {
         (true, _) => StopReason::Success,
         (false, true) => StopReason::Attempts,

@@ -65,7 +65,7 @@ fn answers(event: &str) -> Result<(&'static [Answer], &'static str), String> {
 
 /// The levels of a quota after each answer of one run.
 fn levels(plan: &Plan, start: u32, answers: &[Answer]) -> Result<Vec<u32>, String> {
-    let quota = plan.session.quota.ok_or("the plan has no quota")?;
+    let quota = plan.session.budget.quota.ok_or("the plan has no quota")?;
     let mut session =
         Session::new(&plan.session, Session::seed_from(1)).with_quota(RetryQuota::with_tokens(quota, start));
     let level = |(status, code): &Answer| {
@@ -78,7 +78,7 @@ fn levels(plan: &Plan, start: u32, answers: &[Answer]) -> Result<Vec<u32>, Strin
 fn checker(row: &Row) -> Check {
     let (answers, attempts) = answers(text(row.value, "event")?)?;
     let plan = plan(&["--mode", "standard", "--max-attempts", attempts, "--quota-capacity", "500"])?;
-    let quota = plan.session.quota.ok_or("the plan has no quota")?;
+    let quota = plan.session.budget.quota.ok_or("the plan has no quota")?;
     let start = if row.value["start"].is_null() { quota.capacity } else { whole(row.value, "start")? };
     let levels = levels(&plan, start, answers)?;
     let (Some(&first), Some(&last)) = (levels.first(), levels.last()) else { return Err("no answer".to_owned()) };

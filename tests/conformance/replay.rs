@@ -38,12 +38,43 @@ pub fn server_delay(mode: Mode, response: &Response) -> Option<ServerDelay> {
     response.server_delay(mode, SystemTime::UNIX_EPOCH).0
 }
 
+/// A run, and the budget that it draws on.
+pub struct Run<'a> {
+    plan: &'a Plan,
+    pub session: Session<'a>,
+    pub budget: Budget,
+}
+
+impl<'a> Run<'a> {
+    /// A run that starts with what another left, at the same time.
+    pub fn with(plan: &'a Plan, budget: Budget) -> Self {
+        Self { plan, session: Session::new(&plan.session, Session::seed_from(1)), budget }
+    }
+
+    /// A run with a budget of its own.
+    pub fn new(plan: &'a Plan) -> Self {
+        Self::with(plan, Budget::default())
+    }
+
+    /// How long until the rate limiter lets an attempt start; zero takes its token.
+    pub fn pace(&mut self, now: Duration) -> Duration {
+        self.budget.apply(&self.plan.session.budget, &Operation::Take, now).wait
+    }
+}
+
+/// A budget whose quota has so many tokens.
+pub fn budget_with(quota: QuotaPlan, tokens: u32) -> Budget {
+    Budget { quota: Some(RetryQuota::with_tokens(quota, tokens)), ..Budget::default() }
+}
+
 /// One attempt that ends with the row's answer `now`.
-pub fn decide(plan: &Plan, session: &mut Session<'_>, row: &Value, now: Duration) -> Result<Decision, String> {
+pub fn decide(run: &mut Run<'_>, row: &Value, now: Duration) -> Result<Decision, String> {
+    let (plan, session, budget) = (run.plan, &mut run.session, &mut run.budget);
     let response = answer(row)?;
     let outcome = Outcome::Responded(response.status);
     let class = class(&plan.classifier, row)?;
     session.start_attempt();
     let server = server_delay(plan.mode, &response);
-    Ok(session.decide(Judged { outcome: &outcome, class, server }, None, now))
+    let judged = Judged { outcome: &outcome, class, server };
+    Ok(session.decide(judged, None, now, |operation| budget.apply(&plan.session.budget, operation, now)))
 }

@@ -41,7 +41,7 @@ fn start(given: &Value) -> Result<(Plan, RetryQuota), String> {
         }
     }
     let plan = plan(&options.iter().map(String::as_str).collect::<Vec<_>>())?;
-    let quota = plan.session.quota.ok_or("the plan has no quota")?;
+    let quota = plan.session.budget.quota.ok_or("the plan has no quota")?;
     Ok((plan, RetryQuota::with_tokens(quota, tokens)))
 }
 

@@ -1,0 +1,94 @@
+//! The budgets of scopes: kept where the processes of one machine, or many machines, reach
+//! them. Every store applies the same [`Operation`] to the same [`Budget`].
+//!
+//! A store never fails a run: what it cannot do it says as [`Unshared`], and [`RunBudget`]
+//! goes on with a budget of the run's own.
+
+mod file;
+mod run;
+mod scope;
+
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use crate::policy::{Answer, Budget, BudgetPlan, Operation, QuotaPlan};
+
+pub use file::FileStore;
+pub use run::RunBudget;
+pub use scope::ScopeName;
+
+/// A scope, as a run uses it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scope {
+    /// Its name.
+    pub name: ScopeName,
+    /// How long it may lie unused before it starts full again.
+    pub ttl: Duration,
+}
+
+/// Where scopes are kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StorePlan {
+    /// In files of this folder; `None` is the user's own state folder.
+    Folder(Option<PathBuf>),
+}
+
+/// Why a scope is not shared: a fragment that names the place, what is wrong, and the remedy
+/// where there is one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Unshared(pub String);
+
+/// What came of an operation, and what is to be said of the store, which is shared all the
+/// same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Applied {
+    /// The operation's answer.
+    pub answer: Answer,
+    /// A damaged state that was set aside.
+    pub notice: Option<String>,
+}
+
+/// A scope as it stands now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScopeState {
+    /// Its name.
+    pub name: ScopeName,
+    /// Its budget, with what has come in since it was last used.
+    pub budget: Budget,
+    /// When it was last used.
+    pub updated: SystemTime,
+}
+
+/// Keeps the budgets of scopes: a door. An operation is done as a whole or not at all, and
+/// none of another process is lost, whatever is killed when.
+pub trait StateStore {
+    /// Applies an operation to the budget of a scope, which begins with it where there is none.
+    fn apply(&mut self, scope: &Scope, plan: &BudgetPlan, operation: &Operation) -> Result<Applied, Unshared>;
+
+    /// All scopes, by name.
+    fn list(&mut self) -> Result<Vec<ScopeState>, Unshared>;
+
+    /// One scope; `None` where there is none of that name.
+    fn show(&mut self, name: &ScopeName) -> Result<Option<ScopeState>, Unshared>;
+
+    /// Makes a scope start afresh; false where there is none of that name.
+    fn reset(&mut self, name: &ScopeName) -> Result<bool, Unshared>;
+
+    /// Sets the tokens of a scope, at most its capacity; one that does not exist yet begins
+    /// with these numbers.
+    fn set(&mut self, scope: &Scope, tokens: u32, beginning: QuotaPlan) -> Result<ScopeState, Unshared>;
+
+    /// Where it keeps them, without secrets.
+    fn place(&self) -> String;
+}
+
+impl StorePlan {
+    /// The store, which touches nothing before it is used. `state_folder` is the user's own,
+    /// if that is known.
+    pub fn open(&self, state_folder: Option<PathBuf>) -> Box<dyn StateStore> {
+        match self {
+            Self::Folder(folder) => Box::new(FileStore::new(folder.clone().or(state_folder))),
+        }
+    }
+}
