@@ -216,9 +216,9 @@ impl Reporter for Json<'_> {
                 ("attempt_finished", attempt_finished(attempt, outcome, obstacle, verdict, duration))
             }
             Event::RetryScheduled { retry, .. } => ("retry_scheduled", self.retry_scheduled(retry)),
-            // The one is a part of the end, which the contract tells in one event; the other is
-            // for people.
-            Event::Lingering { .. } | Event::Noted { .. } => return,
+            // The contract tells these waits in the end's `waited_ms`, and what is noted is for
+            // people.
+            Event::Lingering { .. } | Event::Paced { .. } | Event::Noted { .. } => return,
             Event::Stopped { summary, elapsed, waited, quota_left } => {
                 ("stopped", stopped(summary, elapsed, waited, quota_left))
             }
