@@ -496,13 +496,12 @@ mod tests {
         assert_eq!((summary.reason, summary.exit_status), (StopReason::StdinConsumed, ExitStatus::Code(75)));
     }
 
-    /// A budget that others have throttled: an attempt may start `after` that time.
-    fn throttled(plan: &Plan, after: Duration) -> RunBudget {
+    /// A budget that was just throttled: at the floor of the rate, a token takes two seconds.
+    fn throttled(plan: &Plan) -> RunBudget {
         let mut budget = RunBudget::private(plan.session.budget);
         let throttled = Operation::Book { throttled: true, entry: Entry::Nothing };
         budget.apply(&throttled, Duration::ZERO);
-        // At the floor, a token takes two seconds.
-        assert_eq!(budget.apply(&Operation::Take, Duration::from_secs(2) - after).0.wait, after);
+        assert_eq!(budget.apply(&Operation::Take, Duration::ZERO).0.wait, Duration::from_secs(2));
         budget
     }
 
@@ -510,7 +509,7 @@ mod tests {
     fn the_rate_limiter_paces_the_first_attempt_and_says_so_once() {
         let (plan, clock) = (plan("retryx --mode adaptive x"), FakeClock(Cell::default()));
         let mut runner = FakeRunner::new(&clock, [Outcome::Exited(0)]);
-        let budget = throttled(&plan, Duration::from_secs(2));
+        let budget = throttled(&plan);
         let (summary, events) = drive_with(budget, &plan, &clock, &mut runner);
         assert_eq!((summary.reason, summary.attempts), (StopReason::Success, 1));
         assert_eq!(events, ["run", "pace", "start", "finish", "stop"]);
@@ -526,7 +525,7 @@ mod tests {
             let plan = plan(&format!("retryx --mode adaptive {limit} x"));
             let clock = FakeClock(Cell::default());
             let mut runner = FakeRunner::new(&clock, []);
-            let (summary, events) = drive_with(throttled(&plan, Duration::from_secs(2)), &plan, &clock, &mut runner);
+            let (summary, events) = drive_with(throttled(&plan), &plan, &clock, &mut runner);
             assert_eq!((summary.reason, summary.attempts), (reason, 0));
             assert_eq!(summary.exit_status, ExitStatus::Code(TIMED_OUT));
             assert_eq!(events, ["run", "stop"]);
@@ -539,7 +538,7 @@ mod tests {
         let (plan, clock) = (plan("retryx --mode adaptive x"), FakeClock(Cell::default()));
         let mut runner = FakeRunner::new(&clock, []);
         runner.interrupt = Some((2, Signal::TERM));
-        let (summary, _) = drive_with(throttled(&plan, Duration::from_secs(2)), &plan, &clock, &mut runner);
+        let (summary, _) = drive_with(throttled(&plan), &plan, &clock, &mut runner);
         assert_eq!((summary.attempts, summary.exit_status), (0, ExitStatus::Signal(Signal::TERM)));
     }
 
