@@ -8,7 +8,7 @@ use crate::support::Lab;
 fn tokens(lab: &Lab, scope: &str) -> u64 {
     let shown = lab.bare("quota show --format json").arg(scope).finish();
     shown.exited(0);
-    let shown: serde_json::Value = serde_json::from_str(&shown.stdout).expect("one JSON object");
+    let shown: serde_json::Value = serde_json::from_slice(&shown.stdout).expect("one JSON object");
     shown["tokens"].as_u64().expect("a whole number")
 }
 
