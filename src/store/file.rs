@@ -1,39 +1,594 @@
-//! Scopes in files.
+//! Scopes in files: one a scope, which is locked while it is read and written and at no
+//! other time.
 
+use std::fmt::Write as _;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
+use std::time::Duration;
 
+use rustix::fs::{Mode, OFlags};
+
+use super::folder::{Entry, Folder, Lock, unshared};
+use super::record::{Moment, Next, Record, SLOT};
 use super::{Applied, Scope, ScopeName, ScopeState, StateStore, Unshared};
-use crate::policy::{BudgetPlan, Operation, QuotaPlan};
+use crate::clock;
+use crate::policy::{Budget, BudgetPlan, Operation, QuotaPlan, RetryQuota};
+
+/// What the files of scopes end in.
+const SUFFIX: &str = ".scope";
+/// How often a file may be replaced under an operation before that gives up.
+const ROUNDS: u32 = 100;
 
 /// Keeps scopes in files of a folder.
 pub struct FileStore {
     folder: Option<PathBuf>,
+    moment: Box<dyn FnMut() -> Moment>,
+}
+
+/// What is to be kept from an operation on.
+struct Kept {
+    budget: Budget,
+    ttl: Duration,
 }
 
 impl FileStore {
     /// A store in that folder, which is made when it is first needed.
     pub fn new(folder: Option<PathBuf>) -> Self {
-        Self { folder }
+        let mut boot = None;
+        Self::with_moments(folder, move || Moment {
+            boot: boot.get_or_insert_with(boot_id).clone(),
+            since_boot: clock::since_boot(),
+            wall: clock::wall(),
+        })
+    }
+
+    /// A store that is told the time of each operation, under the lock.
+    pub fn with_moments(folder: Option<PathBuf>, moment: impl FnMut() -> Moment + 'static) -> Self {
+        Self { folder, moment: Box::new(moment) }
+    }
+
+    fn path(&self) -> Result<&PathBuf, Unshared> {
+        let missing = || Unshared("neither XDG_STATE_HOME nor HOME is set; give --state-dir DIR".into());
+        self.folder.as_ref().ok_or_else(missing)
+    }
+
+    /// Changes what a file keeps, under its lock. Without a file, or with a damaged one, which
+    /// is set aside, there is no record. `change` may be asked again, and only its last answer
+    /// counts. The second part tells of what was set aside.
+    fn update<T>(
+        &mut self,
+        scope: &ScopeName,
+        mut change: impl FnMut(Option<&Record>, &Moment) -> (Option<Kept>, T),
+    ) -> Result<(T, Option<String>), Unshared> {
+        let name = file_name(scope);
+        let folder = Folder::open_or_make(self.path()?)?;
+        let mut notice = None;
+        for _ in 0..ROUNDS {
+            let done = self.try_update(&folder, &name, &mut change, &mut notice);
+            match done {
+                Ok(None) => {}
+                Ok(Some(answer)) => return Ok((answer, notice)),
+                Err(Unshared(why)) => return Err(Unshared(notice.map_or(why.clone(), |set| format!("{set}; {why}")))),
+            }
+        }
+        Err(unshared(folder.place(&name), "is replaced by somebody again and again"))
+    }
+
+    /// The same, once; `None` where the file was not there any more, or is not there yet.
+    fn try_update<T>(
+        &mut self,
+        folder: &Folder,
+        name: &str,
+        change: &mut impl FnMut(Option<&Record>, &Moment) -> (Option<Kept>, T),
+        notice: &mut Option<String>,
+    ) -> Result<Option<T>, Unshared> {
+        let file = match folder.entry(name)? {
+            Entry::Missing => {
+                let moment = (self.moment)();
+                let (kept, answer) = change(None, &moment);
+                let Some(Kept { budget, ttl }) = kept else { return Ok(Some(answer)) };
+                let bytes = Record::of(&budget, ttl, &moment, None).whole(0);
+                return Ok(folder.make(name, &written(folder, name, bytes)?)?.then_some(answer));
+            }
+            Entry::Unusable => {
+                if let Some((why, aside)) = folder.set_unusable_aside(name)? {
+                    *notice = Some(set_aside(folder, name, why, &aside));
+                }
+                return Ok(None);
+            }
+            Entry::File(file) => folder.lock(name, file, Lock::Alone)?,
+        };
+        if !folder.is_current(name, &file)? {
+            return Ok(None);
+        }
+        let bytes = folder.read(name, &file)?;
+        let length = bytes.as_ref().map_or(0, Vec::len);
+        let (record, next) = match bytes.and_then(|bytes| Record::read(&bytes)) {
+            Ok(read) => read,
+            Err(why) => {
+                let aside = folder.set_aside(name)?;
+                *notice = Some(set_aside(folder, name, &why, &aside));
+                return Ok(None);
+            }
+        };
+        let moment = (self.moment)();
+        let (kept, answer) = change(Some(&record), &moment);
+        if let Some(Kept { budget, ttl }) = kept {
+            let record = Record::of(&budget, ttl, &moment, Some(&record));
+            write(folder, name, &file, &record, next, length)?;
+        }
+        Ok(Some(answer))
+    }
+
+    /// What a file keeps now; `None` where there is none.
+    fn look(&mut self, folder: &Folder, scope: &ScopeName) -> Result<Option<ScopeState>, Unshared> {
+        let name = file_name(scope);
+        let Some(file) = folder.look_at(&name)? else { return Ok(None) };
+        let read = || Ok(folder.read(&name, &file)?.and_then(|bytes| Record::read(&bytes)));
+        // As a rule whoever is writing leaves one record whole, and there is no need to wait.
+        let record = match read()? {
+            Ok((record, _)) => record,
+            Err(_) => {
+                let _locked = folder.lock(&name, &file, Lock::Together)?;
+                read()?.map_err(|why| Unshared(format!("{} is damaged: {why}", folder.place(&name))))?.0
+            }
+        };
+        let moment = (self.moment)();
+        Ok(Some(state(scope.clone(), standing(&record, &moment), &record)))
     }
 }
 
 impl StateStore for FileStore {
-    fn apply(&mut self, _: &Scope, _: &BudgetPlan, _: &Operation) -> Result<Applied, Unshared> {
-        Err(Unshared("not yet".into()))
+    fn apply(&mut self, scope: &Scope, plan: &BudgetPlan, operation: &Operation) -> Result<Applied, Unshared> {
+        let (answer, notice) = self.update(&scope.name, |record, moment| {
+            let (mut budget, now) = match record {
+                // Full means by the numbers of the run that begins with it.
+                Some(record) if plan.quota.is_some() => record.budget(moment).unwrap_or_default(),
+                Some(record) => record.budget(moment).unwrap_or_else(|| (record.fresh(), Duration::ZERO)),
+                None => Default::default(),
+            };
+            let answer = budget.apply(plan, operation, now);
+            (Some(Kept { budget, ttl: scope.ttl }), answer)
+        })?;
+        Ok(Applied { answer, notice })
     }
+
     fn list(&mut self) -> Result<Vec<ScopeState>, Unshared> {
-        Err(Unshared("not yet".into()))
+        let Some(folder) = Folder::open(self.path()?)? else { return Ok(Vec::new()) };
+        let mut scopes: Vec<_> = folder.names()?.iter().filter_map(|name| scope_name(name)).collect();
+        scopes.sort();
+        // What cannot be read is said of that scope only (`show`).
+        Ok(scopes.into_iter().filter_map(|scope| self.look(&folder, &scope).ok().flatten()).collect())
     }
-    fn show(&mut self, _: &ScopeName) -> Result<Option<ScopeState>, Unshared> {
-        Err(Unshared("not yet".into()))
+
+    fn show(&mut self, name: &ScopeName) -> Result<Option<ScopeState>, Unshared> {
+        match Folder::open(self.path()?)? {
+            Some(folder) => self.look(&folder, name),
+            None => Ok(None),
+        }
     }
-    fn reset(&mut self, _: &ScopeName) -> Result<bool, Unshared> {
-        Err(Unshared("not yet".into()))
+
+    fn reset(&mut self, name: &ScopeName) -> Result<bool, Unshared> {
+        if Folder::open(self.path()?)?.is_none() {
+            return Ok(false);
+        }
+        let (found, notice) = self.update(name, |record, _| match record {
+            Some(record) => (Some(Kept { budget: record.fresh(), ttl: record.ttl() }), true),
+            None => (None, false),
+        })?;
+        // What is set aside starts afresh with the next use.
+        Ok(found || notice.is_some())
     }
-    fn set(&mut self, _: &Scope, _: u32, _: QuotaPlan) -> Result<ScopeState, Unshared> {
-        Err(Unshared("not yet".into()))
+
+    fn set(&mut self, scope: &Scope, tokens: u32, beginning: QuotaPlan) -> Result<ScopeState, Unshared> {
+        let (state, _) = self.update(&scope.name, |record, moment| {
+            let mut budget = record.map_or_else(Budget::default, |record| standing(record, moment));
+            let plan = budget.quota.as_ref().map_or(beginning, RetryQuota::plan);
+            let level = RetryQuota::with_tokens(plan, tokens).level();
+            budget.quota = Some(RetryQuota::restore(plan, level, 0, budget.now));
+            let ttl = record.map_or(scope.ttl, Record::ttl);
+            let state = ScopeState { name: scope.name.clone(), budget: budget.clone(), updated: moment.wall };
+            (Some(Kept { budget, ttl }), state)
+        })?;
+        Ok(state)
     }
+
     fn place(&self) -> String {
         self.folder.as_ref().map_or_else(String::new, |folder| folder.display().to_string())
+    }
+}
+
+fn state(name: ScopeName, budget: Budget, record: &Record) -> ScopeState {
+    ScopeState { name, budget, updated: record.updated() }
+}
+
+/// The budget of a record, with what has come in up to a moment.
+fn standing(record: &Record, moment: &Moment) -> Budget {
+    let (mut budget, now) = record.budget(moment).unwrap_or_else(|| (record.fresh(), Duration::ZERO));
+    budget.apply(&BudgetPlan::default(), &Operation::Take, now);
+    budget
+}
+
+/// Puts a record in a file of that length, after the one that counted.
+fn write(
+    folder: &Folder,
+    name: &str,
+    file: impl AsFd,
+    record: &Record,
+    next: Next,
+    length: usize,
+) -> Result<(), Unshared> {
+    match next {
+        Next::Slot(slot) => {
+            let bytes = written(folder, name, record.slot())?;
+            folder.write(name, file, &bytes, slot * SLOT)
+        }
+        Next::Whole => {
+            let bytes = written(folder, name, record.whole(length))?;
+            folder.write(name, &file, &bytes, 0)?;
+            folder.cut(name, file, 2 * SLOT)
+        }
+    }
+}
+
+fn written(folder: &Folder, name: &str, bytes: Option<Vec<u8>>) -> Result<Vec<u8>, Unshared> {
+    bytes.ok_or_else(|| unshared(folder.place(name), format_args!("would need more than {SLOT} bytes for a record")))
+}
+
+fn set_aside(folder: &Folder, name: &str, why: &str, aside: &str) -> String {
+    format!("{} was no good: {why}; it is kept as {aside}, and the scope starts afresh", folder.place(name))
+}
+
+/// What this boot of the machine is called.
+fn boot_id() -> Option<String> {
+    let file = rustix::fs::open(c"/proc/sys/kernel/random/boot_id", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+    let mut bytes = [0; 36];
+    let count = rustix::io::read(file.ok()?, &mut bytes).ok()?;
+    let text = std::str::from_utf8(&bytes).ok()?;
+    (count == text.len()).then(|| text.to_owned())
+}
+
+/// The name of a scope's file: letters, digits, `-`, `_`, and dots but the first stand for
+/// themselves, all other bytes for two hexadecimal digits after `%`.
+fn file_name(scope: &ScopeName) -> String {
+    let mut name = String::new();
+    for (place, byte) in scope.as_str().bytes().enumerate() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' => name.push(char::from(byte)),
+            b'.' if place > 0 => name.push('.'),
+            _ => {
+                // A string takes all that is written to it.
+                let _ = write!(name, "%{byte:02X}");
+            }
+        }
+    }
+    name + SUFFIX
+}
+
+/// The scope that a file of that name is for, if any.
+fn scope_name(name: &str) -> Option<ScopeName> {
+    let mut rest = name.strip_suffix(SUFFIX)?.bytes();
+    let mut bytes = Vec::new();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let digits = [rest.next()?, rest.next()?];
+        bytes.push(u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?);
+    }
+    let scope = ScopeName::new(&String::from_utf8(bytes).ok()?)?;
+    (file_name(&scope) == name).then_some(scope)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::fs;
+    use std::path::Path;
+    use std::rc::Rc;
+    use std::time::SystemTime;
+
+    use super::*;
+    use crate::policy::{Entry, Grant, NANO, Start};
+
+    const PLAN: QuotaPlan = QuotaPlan { capacity: 10, transient_cost: 5, throttling_cost: 5, refill: 0 };
+
+    /// A store whose time stands still unless it is moved.
+    struct Bench {
+        store: FileStore,
+        now: Rc<RefCell<Moment>>,
+        folder: tempfile::TempDir,
+    }
+
+    fn bench() -> Bench {
+        let folder = tempfile::tempdir().unwrap();
+        let wall = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
+        let now = Moment { boot: Some("one".into()), since_boot: Duration::from_secs(100), wall };
+        let now = Rc::new(RefCell::new(now));
+        let told = Rc::clone(&now);
+        let store = FileStore::with_moments(Some(folder.path().to_owned()), move || told.borrow().clone());
+        Bench { store, now, folder }
+    }
+
+    impl Bench {
+        fn path(&self, name: &str) -> PathBuf {
+            self.folder.path().join(name)
+        }
+
+        fn pass(&self, seconds: u64) {
+            let mut now = self.now.borrow_mut();
+            now.since_boot += Duration::from_secs(seconds);
+            now.wall += Duration::from_secs(seconds);
+        }
+
+        /// Asks for a retry of that price.
+        fn pay(&mut self, plan: QuotaPlan, cost: u32) -> Applied {
+            let entry = Entry::Retry { cost, start: Some(Start { delay: Duration::ZERO, longest: None }) };
+            let plan = BudgetPlan { quota: Some(plan), limiter: false };
+            self.store.apply(&scope("x"), &plan, &Operation::Book { throttled: false, entry }).unwrap()
+        }
+
+        fn tokens(&mut self, plan: QuotaPlan, cost: u32) -> (Grant, Option<u32>) {
+            let answer = self.pay(plan, cost).answer;
+            (answer.grant, answer.tokens)
+        }
+
+        fn shown(&mut self) -> (u32, u32) {
+            let state = self.store.show(&scope("x").name).unwrap().unwrap();
+            let quota = state.budget.quota.unwrap();
+            (quota.tokens(), quota.plan().capacity)
+        }
+    }
+
+    fn scope(name: &str) -> Scope {
+        Scope { name: ScopeName::new(name).unwrap(), ttl: Duration::from_secs(60) }
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn names_of_scopes_are_names_of_files_and_back() {
+        for (name, file) in [
+            ("nightly", "nightly.scope"),
+            ("A-z_0.9", "A-z_0.9.scope"),
+            (".hidden", "%2Ehidden.scope"),
+            ("..", "%2E..scope"),
+            ("a/b c%", "a%2Fb%20c%25.scope"),
+            ("é", "%C3%A9.scope"),
+        ] {
+            let scope = ScopeName::new(name).unwrap();
+            assert_eq!(file_name(&scope), file);
+            assert_eq!(scope_name(file), Some(scope));
+        }
+        let longest = ScopeName::new(&"é".repeat(32)).unwrap();
+        assert!(file_name(&longest).len() + ".damaged-9".len() <= 255);
+        for other in [
+            "x",
+            ".scope",
+            "%41.scope",
+            "%2e.scope",
+            "a/b.scope",
+            "%.scope",
+            "%FF.scope",
+            "%é.scope",
+            "x.scope.damaged",
+        ] {
+            assert_eq!(scope_name(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn stores_of_one_folder_share_and_time_brings_tokens() {
+        let mut bench = bench();
+        let rated = QuotaPlan { refill: NANO / 2, ..PLAN };
+        assert_eq!(bench.tokens(rated, 5), (Grant::Granted, Some(5)));
+        assert_eq!(bench.tokens(rated, 5), (Grant::Granted, Some(0)));
+        let other = Rc::clone(&bench.now);
+        let folder = Some(bench.folder.path().to_owned());
+        let mut other = FileStore::with_moments(folder, move || other.borrow().clone());
+        assert_eq!(other.show(&scope("x").name).unwrap().unwrap().budget.quota.unwrap().tokens(), 0);
+        bench.pass(3);
+        assert_eq!(bench.shown(), (1, 10));
+        bench.pass(3);
+        assert_eq!(bench.tokens(rated, 5), (Grant::Refused, Some(3)));
+        // It was looked at in between, and the half token is not lost.
+        bench.pass(5);
+        assert_eq!(bench.tokens(rated, 5), (Grant::Granted, Some(0)));
+        bench.pass(1);
+        assert_eq!(bench.tokens(rated, 1), (Grant::Granted, Some(0)));
+        assert_eq!(names(bench.folder.path()), ["x.scope"]);
+    }
+
+    #[test]
+    fn a_scope_that_lay_unused_for_its_time_starts_full_again() {
+        let mut bench = bench();
+        assert_eq!(bench.tokens(PLAN, 10), (Grant::Granted, Some(0)));
+        bench.pass(59);
+        assert_eq!(bench.tokens(PLAN, 1), (Grant::Refused, Some(0)));
+        bench.pass(60);
+        assert_eq!(bench.shown(), (10, 10));
+        let wide = QuotaPlan { capacity: 50, ..PLAN };
+        assert_eq!(bench.tokens(wide, 50), (Grant::Granted, Some(0)));
+        bench.pass(60);
+        // A run without a quota finds it full by the numbers of those before.
+        bench.store.apply(&scope("x"), &BudgetPlan::default(), &Operation::Take).unwrap();
+        assert_eq!(bench.shown(), (50, 50));
+    }
+
+    // B103
+    #[test]
+    fn steps_of_the_wall_clock_and_a_reboot_neither_fill_nor_lock() {
+        let mut bench = bench();
+        let rated = QuotaPlan { refill: NANO, ..PLAN };
+        assert_eq!(bench.tokens(rated, 7), (Grant::Granted, Some(3)));
+        let start = bench.now.borrow().wall;
+        for step in [Duration::from_secs(86_400), Duration::ZERO] {
+            bench.now.borrow_mut().wall = SystemTime::UNIX_EPOCH + step;
+            assert_eq!(bench.tokens(rated, 0), (Grant::Granted, Some(3)));
+        }
+        // After a reboot only the wall clock is left. Written in its future: it counts as now.
+        bench.now.borrow_mut().wall = start + Duration::from_secs(86_400);
+        assert_eq!(bench.tokens(rated, 0), (Grant::Granted, Some(3)));
+        *bench.now.borrow_mut() = Moment { boot: Some("two".into()), since_boot: Duration::ZERO, wall: start };
+        assert_eq!(bench.tokens(rated, 0), (Grant::Granted, Some(3)));
+        bench.pass(2);
+        assert_eq!(bench.tokens(rated, 0), (Grant::Granted, Some(5)));
+        // A second reboot, which took three seconds.
+        let wall = start + Duration::from_secs(5);
+        *bench.now.borrow_mut() = Moment { boot: Some("three".into()), since_boot: Duration::ZERO, wall };
+        assert_eq!(bench.tokens(rated, 0), (Grant::Granted, Some(8)));
+    }
+
+    // B103
+    #[test]
+    fn stamps_that_people_wrote_are_taken_for_what_they_can_mean() {
+        for (stamp, tokens) in [
+            (1_000_000_000_000_u64 + 86_400_000_000, 3),
+            (999_995_000_000, 8),
+            (0, 10),
+            (253_402_300_799_000_000, 3),
+            (u64::MAX, 3),
+        ] {
+            let mut bench = bench();
+            let rated = QuotaPlan { refill: NANO, ..PLAN };
+            bench.pay(rated, 7);
+            let text = fs::read_to_string(bench.path("x.scope")).unwrap();
+            let edited = text.replace("\"updated\":1000000000000,\"boot\":\"one\"", &format!("\"updated\":{stamp}"));
+            assert_ne!(text, edited);
+            fs::write(bench.path("x.scope"), edited).unwrap();
+            let applied = bench.pay(rated, 0);
+            assert_eq!((applied.answer.tokens, applied.notice), (Some(tokens), None), "{stamp}");
+            let text = fs::read_to_string(bench.path("x.scope")).unwrap();
+            assert!(text.contains("\"updated\":1000000000000,\"boot\":\"one\""), "{text}");
+            assert_eq!(text.len(), 2 * SLOT);
+        }
+    }
+
+    #[test]
+    fn what_is_damaged_is_set_aside_said_once_and_started_afresh() {
+        let mut bench = bench();
+        for content in ["", "{", "{\"schema\":2}"] {
+            fs::write(bench.path("x.scope"), content).unwrap();
+            let error = bench.store.show(&scope("x").name).unwrap_err().0;
+            assert!(error.contains("x.scope is damaged: "), "{error}");
+            assert_eq!(bench.store.list().unwrap(), []);
+            let applied = bench.pay(PLAN, 5);
+            assert_eq!(applied.answer.tokens, Some(5));
+            let notice = applied.notice.unwrap();
+            assert!(notice.contains(bench.path("x.scope").to_str().unwrap()), "{notice}");
+            assert!(notice.contains("it is kept as x.scope.damaged, and the scope starts afresh"), "{notice}");
+            assert_eq!(bench.pay(PLAN, 5).notice, None);
+            assert_eq!(fs::read_to_string(bench.path("x.scope.damaged")).unwrap(), content);
+            assert_eq!(names(bench.folder.path()), ["x.scope", "x.scope.damaged"]);
+        }
+        let file = fs::File::options().write(true).open(bench.path("x.scope")).unwrap();
+        file.set_len(1 << 40).unwrap();
+        let notice = bench.pay(PLAN, 5).notice.unwrap();
+        assert!(notice.contains("longer than 64 KiB"), "{notice}");
+        fs::remove_file(bench.path("x.scope")).unwrap();
+        fs::create_dir(bench.path("x.scope")).unwrap();
+        let notice = bench.pay(PLAN, 5).notice.unwrap();
+        assert!(notice.contains("it is a folder; it is kept as x.scope.damaged-2"), "{notice}");
+        assert_eq!(bench.shown(), (5, 10));
+    }
+
+    #[test]
+    fn what_is_no_file_of_ours_is_left_alone() {
+        let mut bench = bench();
+        let victim = bench.path("victim");
+        fs::write(&victim, "mine").unwrap();
+        let (path, file) = (bench.path("x.scope"), bench.path("x.scope"));
+        type Plant<'a> = &'a dyn Fn();
+        let plants: [(Plant<'_>, &str); 4] = [
+            (&|| std::os::unix::fs::symlink(&victim, &path).unwrap(), "is a symbolic link"),
+            (&|| std::os::unix::fs::symlink("/nowhere", &path).unwrap(), "is a symbolic link"),
+            (&|| fs::hard_link(&victim, &path).unwrap(), "has another name too"),
+            (
+                &|| {
+                    let mode = Mode::RUSR | Mode::WUSR;
+                    rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+                },
+                "is no regular file",
+            ),
+        ];
+        for (plant, why) in plants {
+            plant();
+            let error = bench.store.apply(&scope("x"), &BudgetPlan::default(), &Operation::Take).unwrap_err().0;
+            assert!(error.contains(&format!("x.scope {why}; ")), "{error}");
+            assert!(fs::symlink_metadata(&file).is_ok());
+            fs::remove_file(&file).unwrap();
+        }
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "mine");
+        assert_eq!(names(bench.folder.path()), ["victim"]);
+    }
+
+    #[test]
+    fn people_may_edit_it() {
+        let mut bench = bench();
+        bench.pay(PLAN, 5);
+        let text = fs::read_to_string(bench.path("x.scope")).unwrap();
+        let line = text.lines().next().unwrap().trim_end();
+        for (edited, tokens) in [
+            (text.replace("\"tokens\":5", "\"tokens\":8"), 8),
+            (format!("{}\n", line.replace("\"tokens\":5", "\"tokens\": 7")), 7),
+            (format!("{}\n\n{}", " ".repeat(9000), line.replace("\"tokens\":5", "\"tokens\":600")), 10),
+        ] {
+            fs::write(bench.path("x.scope"), edited).unwrap();
+            let applied = bench.pay(PLAN, 0);
+            assert_eq!((applied.answer.tokens, applied.notice), (Some(tokens), None));
+            assert_eq!(fs::metadata(bench.path("x.scope")).unwrap().len(), 2 * SLOT as u64);
+            assert_eq!(bench.shown(), (tokens, 10));
+        }
+    }
+
+    #[test]
+    fn scopes_are_listed_shown_set_and_reset() {
+        let mut bench = bench();
+        let nowhere = FileStore::new(Some(bench.path("none"))).list();
+        assert_eq!(nowhere, Ok(Vec::new()));
+        assert_eq!(bench.store.list(), Ok(Vec::new()));
+        let x = scope("x").name;
+        assert_eq!((bench.store.show(&x), bench.store.reset(&x)), (Ok(None), Ok(false)));
+        assert_eq!(names(bench.folder.path()), Vec::<String>::new());
+
+        bench.pay(PLAN, 7);
+        let begun = QuotaPlan { capacity: 20, refill: NANO, ..PLAN };
+        let state = bench.store.set(&scope(" y/"), 30, begun).unwrap();
+        assert_eq!(state.budget.quota.unwrap().tokens(), 20);
+        fs::write(bench.path("other"), "").unwrap();
+        fs::write(bench.path("z.scope"), "{").unwrap();
+        let listed: Vec<_> = bench.store.list().unwrap().into_iter().map(|state| state.name.to_string()).collect();
+        assert_eq!(listed, [" y/", "x"]);
+
+        // One that is there keeps its own numbers.
+        let state = bench.store.set(&scope("x"), 4, begun).unwrap();
+        assert_eq!(state.budget.quota.as_ref().unwrap().tokens(), 4);
+        assert_eq!((bench.shown(), state.updated), ((4, 10), bench.now.borrow().wall));
+        bench.store.set(&scope("x"), 4000, begun).unwrap();
+        assert_eq!(bench.shown(), (10, 10));
+        bench.pay(PLAN, 10);
+        let throttled = Operation::Book { throttled: true, entry: Entry::Nothing };
+        let adaptive = BudgetPlan { quota: Some(PLAN), limiter: true };
+        bench.store.apply(&scope("x"), &adaptive, &throttled).unwrap();
+        assert!(bench.store.show(&x).unwrap().unwrap().budget.limiter.is_enabled());
+        assert_eq!(bench.store.reset(&x), Ok(true));
+        assert!(!bench.store.show(&x).unwrap().unwrap().budget.limiter.is_enabled());
+        assert_eq!(bench.shown(), (10, 10));
+        assert_eq!(bench.store.reset(&scope("z").name), Ok(true));
+        assert_eq!(bench.store.show(&scope("z").name), Ok(None));
+    }
+
+    #[test]
+    fn without_a_folder_nothing_is_shared_and_the_remedy_is_named() {
+        let mut store = FileStore::new(None);
+        let error = store.list().unwrap_err().0;
+        assert_eq!(error, "neither XDG_STATE_HOME nor HOME is set; give --state-dir DIR");
+        assert_eq!((store.show(&scope("x").name).unwrap_err().0, store.place()), (error, String::new()));
     }
 }
