@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// Multiplicative decrease.
 const BETA: f64 = 0.7;
 /// Scale of the cubic curve.
@@ -23,7 +25,7 @@ const SHORTFALL: f64 = 1e-9;
 
 /// The limiter's state; times in seconds of the clock that the state lives on, rates in
 /// attempts a second.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RateLimiter {
     enabled: bool,
     fill_rate: f64,

@@ -5,15 +5,18 @@
 //! goes on with a budget of the run's own.
 
 mod file;
+pub mod redis;
 mod run;
 mod scope;
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use crate::policy::{Answer, Budget, BudgetPlan, Operation, QuotaPlan};
 
 pub use file::FileStore;
+pub use redis::{RedisAddress, RedisStore};
 pub use run::RunBudget;
 pub use scope::ScopeName;
 
@@ -31,6 +34,8 @@ pub struct Scope {
 pub enum StorePlan {
     /// In files of this folder; `None` is the user's own state folder.
     Folder(Option<PathBuf>),
+    /// In a Redis server.
+    Redis(RedisAddress),
 }
 
 /// Why a scope is not shared: a fragment that names the place, what is wrong, and the remedy
@@ -83,12 +88,23 @@ pub trait StateStore {
     fn place(&self) -> String;
 }
 
+/// As `--store` takes it, without secrets.
+impl fmt::Display for StorePlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Folder(_) => f.write_str("file"),
+            Self::Redis(address) => address.fmt(f),
+        }
+    }
+}
+
 impl StorePlan {
     /// The store, which touches nothing before it is used. `state_folder` is the user's own,
     /// if that is known.
     pub fn open(&self, state_folder: Option<PathBuf>) -> Box<dyn StateStore> {
         match self {
             Self::Folder(folder) => Box::new(FileStore::new(folder.clone().or(state_folder))),
+            Self::Redis(address) => Box::new(RedisStore::new(address.clone())),
         }
     }
 }
