@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use super::Plan;
+use super::{Plan, values};
 use crate::cli::options::{Id, OPTIONS, Sub};
 use crate::cli::{Given, Rank};
 use crate::policy::{Formula, NANO};
@@ -23,6 +23,8 @@ pub fn explain(plan: &Plan, given: &[Given]) -> String {
                 let told = match last.id {
                     // Repeated ones add up; of all others the last counts.
                     Id::RetryOn | Id::ThrottleOn | Id::FailOn | Id::SucceedOn => told.join(","),
+                    // It may hold a password.
+                    Id::Store => values::store(last).map(|store| store.to_string()).unwrap_or_default(),
                     _ => told.last().map(ToString::to_string).unwrap_or_default(),
                 };
                 (if told.is_empty() { "on".to_owned() } else { told }, last.place.clone())

@@ -439,6 +439,14 @@ fn shared(settings: &Settings) -> Result<Option<(Scope, StorePlan)>, UsageError>
     };
     let store = match (&settings.store, &settings.state_dir) {
         (None | Some(StorePlan::Folder(_)), folder) => StorePlan::Folder(folder.clone()),
+        (Some(StorePlan::Redis(_)), Some(_)) if settings.on_command_line(Id::StateDir) => {
+            return Err(UsageError(format!(
+                "{} is for scopes in files, and {} keeps them in Redis; leave one of them out, or give --store file",
+                settings.place(Id::StateDir),
+                settings.place(Id::Store)
+            )));
+        }
+        (Some(StorePlan::Redis(address)), _) => StorePlan::Redis(address.clone()),
     };
     Ok(Some((scope, store)))
 }

@@ -7,9 +7,11 @@
 mod file;
 mod folder;
 mod record;
+pub mod redis;
 mod run;
 mod scope;
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
@@ -17,6 +19,7 @@ use crate::policy::{Answer, Budget, BudgetPlan, Operation, QuotaPlan};
 
 pub use file::FileStore;
 pub use record::Moment;
+pub use redis::{RedisAddress, RedisStore};
 pub use run::RunBudget;
 pub use scope::ScopeName;
 
@@ -34,6 +37,8 @@ pub struct Scope {
 pub enum StorePlan {
     /// In files of this folder; `None` is the user's own state folder.
     Folder(Option<PathBuf>),
+    /// In a Redis server.
+    Redis(RedisAddress),
 }
 
 /// Why a scope is not shared: a fragment that names the place, what is wrong, and the remedy
@@ -86,12 +91,23 @@ pub trait StateStore {
     fn place(&self) -> String;
 }
 
+/// As `--store` takes it, without secrets.
+impl fmt::Display for StorePlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Folder(_) => f.write_str("file"),
+            Self::Redis(address) => address.fmt(f),
+        }
+    }
+}
+
 impl StorePlan {
     /// The store, which touches nothing before it is used. `state_folder` is the user's own,
     /// if that is known.
     pub fn open(&self, state_folder: Option<PathBuf>) -> Box<dyn StateStore> {
         match self {
             Self::Folder(folder) => Box::new(FileStore::new(folder.clone().or(state_folder))),
+            Self::Redis(address) => Box::new(RedisStore::new(address.clone())),
         }
     }
 }
