@@ -2,8 +2,8 @@
 
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 
-use super::options::Sub;
-use super::{UsageError, refused};
+use super::options::{OPTIONS, Sub};
+use super::{UsageError, foreign_to, refused};
 
 const SEE: &str = "see retryx --help";
 
@@ -23,6 +23,13 @@ pub(super) fn usage_error(error: &Error, sub: Sub) -> UsageError {
         && let Some(refusal) = refused::refusal(name)
     {
         return UsageError(refusal);
+    }
+    if error.kind() == ErrorKind::UnknownArgument
+        && sub == Sub::Quota
+        && let Some(option) =
+            OPTIONS.iter().find(|option| option.of(Sub::Run) && name.strip_prefix("--") == Some(option.long))
+    {
+        return foreign_to(sub, option);
     }
     UsageError(match error.kind() {
         ErrorKind::UnknownArgument => match context(ContextKind::SuggestedArg) {

@@ -1,17 +1,21 @@
 //! `plan --explain-config`: each setting with where it came from.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::path::Path;
 use std::time::Duration;
 
 use super::Plan;
+use super::values::store;
 use crate::cli::options::{Id, OPTIONS, Sub};
 use crate::cli::{Given, Rank};
 use crate::policy::{Formula, NANO};
+use crate::store::StorePlan;
 use crate::units::human;
 
 /// One line a setting: its name, its value, its source. Settings that nobody gave and that
-/// have no default are left out.
-pub fn explain(plan: &Plan, given: &[Given]) -> String {
+/// have no default are left out. `state_folder` is the user's own, if that is known.
+pub fn explain(plan: &Plan, given: &[Given], state_folder: Option<&Path>) -> String {
     let mut text = String::new();
     for option in OPTIONS.iter().filter(|option| option.of(Sub::Run) && option.has_variable()) {
         let all: Vec<_> = given.iter().filter(|given| given.id == option.id).collect();
@@ -19,7 +23,7 @@ pub fn explain(plan: &Plan, given: &[Given]) -> String {
         let values = all.iter().filter(|given| Some(given.rank) == strongest);
         let (value, source) = match all.last() {
             Some(last) => {
-                let told: Vec<_> = values.map(|given| given.value.to_string_lossy()).collect();
+                let told: Vec<_> = values.map(|given| shown(given, plan)).collect();
                 let told = match last.id {
                     // Repeated ones add up; of all others the last counts.
                     Id::RetryOn | Id::ThrottleOn | Id::FailOn | Id::SucceedOn => told.join(","),
@@ -31,7 +35,7 @@ pub fn explain(plan: &Plan, given: &[Given]) -> String {
                 Some(place) => ("no quota".to_owned(), format!("lifted by {place}")),
                 None => ("no quota".to_owned(), format!("default of the {} mode", plan.mode.as_str())),
             },
-            None => match default(option.id, plan) {
+            None => match default(option.id, plan, state_folder) {
                 Some(value) if is_up_to_the_mode(option.id) => {
                     (value, format!("default of the {} mode", plan.mode.as_str()))
                 }
@@ -42,6 +46,15 @@ pub fn explain(plan: &Plan, given: &[Given]) -> String {
         let _ = writeln!(text, "{:<20} {:<28} {source}", option.long, value);
     }
     text
+}
+
+/// A value as it was given, but for secrets.
+fn shown<'a>(given: &'a Given, plan: &Plan) -> Cow<'a, str> {
+    match (given.id, &plan.scope) {
+        (Id::Store, Some((_, store))) => Cow::Owned(store.to_string()),
+        (Id::Store, None) => store(given).map_or(Cow::Borrowed(""), |store| Cow::Owned(store.to_string())),
+        _ => given.value.to_string_lossy(),
+    }
 }
 
 /// What took away the quota that the mode may have.
@@ -60,7 +73,7 @@ fn is_up_to_the_mode(id: Id) -> bool {
 }
 
 /// The value of a setting that nobody gave.
-fn default(id: Id, plan: &Plan) -> Option<String> {
+fn default(id: Id, plan: &Plan, state_folder: Option<&Path>) -> Option<String> {
     let session = &plan.session;
     let rule = &session.backoff;
     let spelled_out = matches!(rule.formula, Formula::Schedule(_));
@@ -94,6 +107,11 @@ fn default(id: Id, plan: &Plan) -> Option<String> {
             let quota = session.budget.quota?;
             format!("transient={},throttling={}", quota.transient_cost, quota.throttling_cost)
         }
+        Id::ScopeTtl => human(plan.scope.as_ref()?.0.ttl),
+        Id::Store => plan.scope.as_ref()?.1.to_string(),
+        Id::StateDir => match plan.scope.as_ref()?.1 {
+            StorePlan::Folder(_) => state_folder?.display().to_string(),
+        },
         Id::QuotaRefill => {
             #[expect(clippy::cast_precision_loss, reason = "shown to people")]
             let rate = session.budget.quota?.refill as f64 / NANO as f64;

@@ -5,6 +5,7 @@
 pub mod aws;
 pub mod env;
 mod explain;
+mod scopes;
 mod settings;
 mod values;
 
@@ -27,8 +28,9 @@ use crate::store::{Scope, StorePlan};
 use crate::units::{human, parse_duration};
 
 pub use explain::explain;
+pub use scopes::ScopesPlan;
 use settings::Settings;
-pub use settings::gather;
+pub use settings::{gather, gather_own};
 
 /// Where events go.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -437,10 +439,15 @@ fn shared(settings: &Settings) -> Result<Option<(Scope, StorePlan)>, UsageError>
             )))
         });
     };
-    let store = match (&settings.store, &settings.state_dir) {
-        (None | Some(StorePlan::Folder(_)), folder) => StorePlan::Folder(folder.clone()),
-    };
-    Ok(Some((scope, store)))
+    Ok(Some((scope, store_plan(settings)?)))
+}
+
+/// Where scopes are kept.
+#[expect(clippy::unnecessary_wraps, reason = "other stores have no folder")]
+fn store_plan(settings: &Settings) -> Result<StorePlan, UsageError> {
+    match (&settings.store, &settings.state_dir) {
+        (None | Some(StorePlan::Folder(_)), folder) => Ok(StorePlan::Folder(folder.clone())),
+    }
 }
 
 fn session_plan(settings: &Settings, mode: Mode, known: &Known) -> Result<SessionPlan, UsageError> {

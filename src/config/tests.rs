@@ -21,20 +21,20 @@ fn the_modes_have_their_documented_numbers() {
     assert_eq!(standard.session.backoff.cap, 20 * SECOND);
     assert_eq!(standard.session.limits.max_attempts, NonZeroU64::new(3));
     assert_eq!(standard.session.limits.deadline, None);
-    assert_eq!(standard.session.quota, Some(QuotaPlan::default()));
+    assert_eq!(standard.session.budget.quota, Some(QuotaPlan::default()));
     let google = plan("--mode google true").unwrap();
     assert_eq!(google.session.backoff.base, SECOND);
     assert_eq!(google.session.backoff.cap, 32 * SECOND);
     assert_eq!(google.session.backoff.jitter, Jitter::Fraction);
     assert_eq!(google.session.limits.max_attempts, None);
     assert_eq!(google.session.limits.deadline, Some(300 * SECOND));
-    assert_eq!(google.session.quota, None);
+    assert_eq!(google.session.budget.quota, None);
 }
 
 #[test]
 fn a_number_of_attempts_lifts_the_private_quota() {
-    assert_eq!(plan("-n 100 true").unwrap().session.quota, None);
-    assert_eq!(plan("-n unlimited true").unwrap().session.quota, None);
+    assert_eq!(plan("-n 100 true").unwrap().session.budget.quota, None);
+    assert_eq!(plan("-n unlimited true").unwrap().session.budget.quota, None);
 }
 
 #[test]

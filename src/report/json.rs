@@ -220,7 +220,7 @@ impl Reporter for Json<'_> {
             Event::Lingering { .. } => return,
             // A message; it changes nothing that the contract tells.
             Event::Noted { .. } => return,
-            Event::Stopped { summary, elapsed, waited, quota_left } => {
+            Event::Stopped { summary, elapsed, waited, quota_left, .. } => {
                 ("stopped", stopped(summary, elapsed, waited, quota_left))
             }
         };

@@ -8,6 +8,7 @@ mod file;
 mod run;
 mod scope;
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
@@ -83,7 +84,24 @@ pub trait StateStore {
     fn place(&self) -> String;
 }
 
+impl fmt::Display for StorePlan {
+    /// As `--store` takes it, without secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Folder(_) => f.write_str("file"),
+        }
+    }
+}
+
 impl StorePlan {
+    /// The options of `retryx quota` that lead to it, each after a space; without secrets.
+    pub fn options(&self) -> String {
+        match self {
+            Self::Folder(None) => String::new(),
+            Self::Folder(Some(folder)) => format!(" --state-dir {}", scope::shell_word(&folder.to_string_lossy())),
+        }
+    }
+
     /// The store, which touches nothing before it is used. `state_folder` is the user's own,
     /// if that is known.
     pub fn open(&self, state_folder: Option<PathBuf>) -> Box<dyn StateStore> {
