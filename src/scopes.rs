@@ -12,6 +12,9 @@ use crate::policy::{NANO, RateLimiter, RetryQuota};
 use crate::store::{Scope, ScopeName, ScopeState, StateStore, Unshared};
 use crate::units::human;
 
+/// What can be done.
+pub const VERBS: [&str; 4] = ["list", "show", "reset", "set"];
+
 /// What can be done, for messages.
 const FORMS: &str = "list, show NAME, reset NAME, set NAME --tokens N";
 
@@ -104,7 +107,7 @@ fn read(words: &[OsString], plan: &ScopesPlan) -> Result<Asked, UsageError> {
         return wrong(format!("quota does one of: {FORMS}; name one (see retryx quota --help)"));
     };
     let verb = verb.to_string_lossy();
-    if !["list", "show", "reset", "set"].contains(&verb.as_ref()) {
+    if !VERBS.contains(&verb.as_ref()) {
         return wrong(format!("quota: '{verb}' is not one of: {FORMS}"));
     }
     let most = usize::from(verb != "list");

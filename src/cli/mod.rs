@@ -256,7 +256,7 @@ pub fn full_command(sub: Sub) -> Command {
         Sub::Explain => ("retryx explain [OPTIONS]", "Say what an outcome is taken for, and which rule says so"),
         Sub::Quota => (
             "retryx quota list [OPTIONS]\n       retryx quota show NAME [OPTIONS]\n       retryx quota reset NAME [OPTIONS]\n       retryx quota set NAME --tokens N [OPTIONS]",
-            "Show and mend the scopes that runs share: their quotas and rate limiters",
+            "Show and mend the scopes that runs share, their quotas and rate limiters",
         ),
         Sub::Http => ("retryx [OPTIONS] http [OPTIONS] URL", "Make an HTTP request, and repeat it where that is safe"),
     };
