@@ -53,6 +53,22 @@ pub fn wall() -> SystemTime {
     SystemTime::now()
 }
 
+/// Time since the machine was started, suspension included: one clock for all its processes.
+pub fn since_boot() -> Duration {
+    clock(libc::CLOCK_BOOTTIME)
+}
+
+/// Time in which the machine ran, from some beginning.
+pub fn running() -> Duration {
+    clock(libc::CLOCK_MONOTONIC)
+}
+
+/// Holds this process for a moment that no signal has to end: at most a millisecond.
+#[expect(clippy::disallowed_methods, reason = "this is the door")]
+pub fn nap(time: Duration) {
+    std::thread::sleep(time.min(Duration::from_millis(1)));
+}
+
 /// The system's clocks, joined with the channel of signals.
 pub struct SystemClock {
     signals: Signals,

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// Multiplicative decrease.
 const BETA: f64 = 0.7;
 /// Scale of the cubic curve.
@@ -20,10 +22,12 @@ const RATE_CEILING: f64 = 2.0;
 /// What is missing of a token and would take less than this is granted: a sleep of no
 /// length would be asked for again and again.
 const SHORTFALL: f64 = 1e-9;
+/// More than any rate or count that comes about.
+const MOST: f64 = 1e12;
 
 /// The limiter's state; times in seconds of the clock that the state lives on, rates in
 /// attempts a second.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RateLimiter {
     enabled: bool,
     fill_rate: f64,
@@ -42,6 +46,24 @@ impl RateLimiter {
     /// A limiter that has seen nothing, at time zero.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A limiter as it was kept, at `now` of its clock, after which none of its points of time
+    /// can lie. `None` where its numbers cannot have come about.
+    pub fn restore(mut self, now: Duration) -> Option<Self> {
+        let now = now.as_secs_f64();
+        let Self { fill_rate, max_capacity, capacity, measured, count, last_max, window, .. } = self;
+        let times = [self.refilled.unwrap_or_default(), self.slot, self.last_throttle];
+        let numbers = [fill_rate, max_capacity, capacity, measured, count, last_max, window];
+        let sound = numbers.into_iter().chain(times).all(|number| (0.0..=MOST).contains(&number));
+        if !sound || (self.enabled && fill_rate < MIN_FILL_RATE) {
+            return None;
+        }
+        self.refilled = self.refilled.map(|refilled| refilled.min(now));
+        self.slot = self.slot.min(now);
+        self.last_throttle = self.last_throttle.min(now);
+        self.capacity = capacity.min(max_capacity);
+        Some(self)
     }
 
     /// Whether it paces attempts yet.
@@ -193,6 +215,21 @@ mod tests {
         }
         assert_eq!(limiter.take(at(2.0)), Ok(()));
         assert!(limiter.capacity >= 0.0);
+    }
+
+    #[test]
+    fn what_was_kept_is_taken_back_only_where_it_can_have_come_about() {
+        let good = RateLimiter { refilled: Some(5.0), slot: 4.5, max_capacity: 9.0, ..after_a_throttle_at_five() };
+        let good = RateLimiter { fill_rate: 0.5, capacity: 1.0, measured: 3.0, count: 2.0, ..good };
+        assert_eq!(good.clone().restore(at(5.0)), Some(good.clone()));
+        let early = good.clone().restore(at(2.0)).unwrap();
+        assert_eq!((early.refilled, early.slot, early.last_throttle), (Some(2.0), 2.0, 2.0));
+        for bad in [f64::NAN, f64::INFINITY, -1.0, 1e308] {
+            assert_eq!(RateLimiter { measured: bad, ..good.clone() }.restore(at(5.0)), None);
+            assert_eq!(RateLimiter { refilled: Some(bad), ..good.clone() }.restore(at(5.0)), None);
+        }
+        assert_eq!(RateLimiter { fill_rate: 0.1, ..good.clone() }.restore(at(5.0)), None);
+        assert_eq!(RateLimiter::new().restore(at(0.0)), Some(RateLimiter::new()));
     }
 
     #[test]

@@ -5,6 +5,8 @@
 //! goes on with a budget of the run's own.
 
 mod file;
+mod folder;
+mod record;
 mod run;
 mod scope;
 
@@ -15,6 +17,7 @@ use std::time::{Duration, SystemTime};
 use crate::policy::{Answer, Budget, BudgetPlan, Operation, QuotaPlan};
 
 pub use file::FileStore;
+pub use record::Moment;
 pub use run::RunBudget;
 pub use scope::ScopeName;
 
