@@ -77,7 +77,7 @@ _retryx() {
     [[ "${sub}" == http ]] && words+=" -X --request -H --header -d --data --data-raw --data-binary --data-urlencode --json -F --form -T --upload-file -G --get -u --user -A --user-agent -e --referer -b --cookie -r --range --compressed -L --location --location-trusted --max-redirs -g --globoff --variable --idempotent --idempotency-key -o --output -O --remote-name --output-dir -D --dump-header -i --include -I --head -s --silent -S --show-error -f --fail --fail-with-body -w --write-out -N --no-buffer -C --continue-at --checksum -k --insecure --cacert -E --cert --key -x --proxy --noproxy --resolve --connect-to --unix-socket -4 --ipv4 -6 --ipv6 --connect-timeout -m --max-time"
     [[ "${sub}" == plan ]] && words+=" --class --format --explain-config"
     [[ "${sub}" == explain ]] && words+=" --exit --signal --timed-out --program --stdout-text --stderr-text --status --header --body --format"
-    [[ "${sub}" == quota ]] && words="--quota-capacity --quota-refill --scope-ttl --store --state-dir -q --quiet -v --verbose -h --help -V --version --tokens --format"
+    [[ "${sub}" == quota ]] && words="--quota-capacity --quota-refill --scope-ttl --store --state-dir -q --quiet -h --help -V --version --tokens --format"
     COMPREPLY=($(compgen -W "${words}" -- "${cur}"))
 }
 

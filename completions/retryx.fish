@@ -175,7 +175,6 @@ complete -c retryx -n '__retryx_in quota quota-verb' -l tokens -d 'The tokens th
 complete -c retryx -n '__retryx_in quota quota-verb' -l format -d 'How to print scopes [default: text]' -r -f -a "text\t''
 json\t''"
 complete -c retryx -n '__retryx_in quota quota-verb' -s q -l quiet -d 'Say only what retryx itself could not do'
-complete -c retryx -n '__retryx_in quota quota-verb' -s v -l verbose -d 'Say how each delay came about; twice: everything'
 complete -c retryx -n '__retryx_in quota quota-verb' -s h -l help -d 'Print help; -h prints less of it'
 complete -c retryx -n '__retryx_in quota quota-verb' -s V -l version -d 'Print the version'
 complete -c retryx -n '__retryx_in none' -x -a http -d 'Make an HTTP request, and repeat it where that is safe'

@@ -108,7 +108,9 @@ fn read(words: &[OsString], plan: &ScopesPlan) -> Result<Asked, UsageError> {
     };
     let verb = verb.to_string_lossy();
     if !VERBS.contains(&verb.as_ref()) {
-        return wrong(format!("quota: '{verb}' is not one of: {FORMS}"));
+        return wrong(format!(
+            "quota: '{verb}' is not one of: {FORMS}; to run a program of that name: retryx -- quota ..."
+        ));
     }
     let most = usize::from(verb != "list");
     if let Some(word) = names.get(most) {

@@ -207,7 +207,6 @@ impl Opt {
                 | Id::QuotaCapacity
                 | Id::QuotaRefill
                 | Id::Quiet
-                | Id::Verbose
                 | Id::Help
                 | Id::Version
         )
@@ -217,6 +216,7 @@ impl Opt {
     pub(super) fn in_place(&self, sub: Sub) -> &'static str {
         match (sub, self.id) {
             (Sub::Quota, Id::Scope) => "; the name is a word, as in retryx quota show NAME",
+            (Sub::Quota, _) => "; to run a program of that name: retryx -- quota ...",
             (Sub::Http, _) => self.of_a_request(),
             _ => "",
         }

@@ -154,7 +154,11 @@ impl Folder {
 
     fn no_file(&self, name: &str, errno: Errno) -> Unshared {
         let place = self.place(name);
-        if errno == Errno::LOOP { unshared(place, "is a symbolic link") } else { failed(place, "cannot be opened", errno) }
+        if errno == Errno::LOOP {
+            unshared(place, "is a symbolic link")
+        } else {
+            failed(place, "cannot be opened", errno)
+        }
     }
 
     /// Whether the name still means this file, which must be a file of this user's own, and
@@ -362,7 +366,10 @@ fn refuse_planted(path: &Path) -> Result<(), Unshared> {
         let around = part.parent().filter(|parent| *parent != OsStr::new("")).unwrap_or(Path::new("."));
         let shared = Mode::WOTH.union(Mode::SVTX);
         if rustix::fs::stat(around).is_ok_and(|around| Mode::from_raw_mode(around.st_mode).contains(shared)) {
-            return Err(unshared(part.display(), format_args!("is a link that belongs to another user ({})", link.st_uid)));
+            return Err(unshared(
+                part.display(),
+                format_args!("is a link that belongs to another user ({})", link.st_uid),
+            ));
         }
     }
     Ok(())

@@ -21,6 +21,7 @@ mod parsing;
 mod pid1;
 mod quotas;
 mod replay;
+mod scopes;
 mod settings;
 mod signals;
 mod start;
