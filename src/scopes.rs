@@ -272,7 +272,8 @@ fn per_second(refill: u64) -> f64 {
 fn refill(quota: &RetryQuota) -> String {
     let rate = per_second(quota.plan().refill);
     let units = [(1.0, "a second"), (60.0, "a minute"), (3600.0, "an hour"), (86400.0, "a day")];
-    match units.iter().find(|(seconds, _)| rate * seconds >= 1.0) {
+    // As it is shown: a rate is cut at billionths, which would make 59.99 of one a minute.
+    match units.iter().find(|(seconds, _)| rate * seconds >= 0.995) {
         Some((seconds, unit)) => format!("{} {unit}", number(rate * seconds)),
         None if rate > 0.0 => "less than 1 a day".to_owned(),
         None => none(),
@@ -472,8 +473,9 @@ shop/api       486 of 500  8.33 a minute  off                                 3m
         for (refill_rate, shown) in [
             (0, "none"),
             (1, "less than 1 a day"),
-            (NANO / 3600, "24 a day"),
-            (NANO / 3599, "1 an hour"),
+            (NANO / 60, "1 a minute"),
+            (NANO / 3600, "1 an hour"),
+            (NANO / 3700, "23.35 a day"),
             (NANO / 2, "30 a minute"),
             (NANO * 1_000_000, "1000000 a second"),
         ] {
