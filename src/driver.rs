@@ -119,16 +119,13 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
             return self.stop(StopReason::Interrupted(signal), ExitStatus::Signal(signal));
         }
         let mut last = None;
-        // Where a limit passes before the first attempt, that is what ended the run.
-        let mut status = ExitStatus::Code(R::TIMED_OUT);
+        // Where the first attempt would come too late, a limit is what ended the run.
+        if let Err(reason) = self.pace() {
+            return self.stop_waiting(reason, ExitStatus::Code(R::TIMED_OUT));
+        }
         loop {
-            match self.pace() {
-                Ok(()) => {}
-                Err(reason @ StopReason::Interrupted(signal)) => return self.stop(reason, ExitStatus::Signal(signal)),
-                Err(reason) => return self.stop(reason, status),
-            }
             let (class, done, elapsed) = self.attempt(last);
-            status = ExitStatus::of(&done.outcome, class, R::TIMED_OUT);
+            let status = ExitStatus::of(&done.outcome, class, R::TIMED_OUT);
             last = Some((status.shell_code(), class));
             let server = self.asked_delay(&done);
             let judged = Judged { outcome: &done.outcome, class, server };
@@ -146,22 +143,22 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
                     self.reporter.report(&Event::Lingering { delay: delay.wait, is_shared });
                     return match self.wait(delay.wait) {
                         Wake::Elapsed => self.stop(reason, status),
-                        Wake::Interrupted(signal) => {
-                            self.stop(StopReason::Interrupted(signal), ExitStatus::Signal(signal))
-                        }
+                        Wake::Interrupted(signal) => self.stop_waiting(StopReason::Interrupted(signal), status),
                     };
                 }
                 Decision::Retry(retry) => {
                     let (wrote, is_shared) = (done.wrote, self.budget.is_shared());
                     self.reporter.report(&Event::RetryScheduled { retry: &retry, wrote, is_shared });
                     if let Wake::Interrupted(signal) = self.wait(retry.delay.wait) {
-                        let reason = StopReason::Interrupted(signal);
-                        return self.stop(reason, ExitStatus::Signal(signal));
+                        return self.stop_waiting(StopReason::Interrupted(signal), status);
                     }
                 }
             }
             if let Some(reason) = self.session.missed(self.clock.elapsed().boot) {
                 return self.stop(reason, status);
+            }
+            if let Err(reason) = self.pace() {
+                return self.stop_waiting(reason, status);
             }
             if let Err(obstacle) = self.runner.prepare_retry() {
                 return self.stop(obstacle.into(), status);
@@ -216,6 +213,7 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
     /// Waits for the rate limiter's token, where there is a limiter; says why no attempt may
     /// follow where a signal or a limit comes first.
     fn pace(&mut self) -> Result<(), StopReason> {
+        let mut is_said = false;
         while self.budget.paces() {
             let elapsed = self.clock.elapsed().boot;
             let (answer, notice) = self.budget.apply(&Operation::Take, elapsed);
@@ -225,6 +223,9 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
             }
             if let Some(reason) = self.session.paced_too_late(answer.wait, elapsed) {
                 return Err(reason);
+            }
+            if !std::mem::replace(&mut is_said, true) {
+                self.reporter.report(&Event::Paced { attempt: self.session.attempts() + 1, delay: answer.wait });
             }
             if let Wake::Interrupted(signal) = self.wait(answer.wait) {
                 return Err(StopReason::Interrupted(signal));
@@ -244,6 +245,12 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
         let wake = self.runner.wait(delay);
         self.waited += self.clock.elapsed().boot.saturating_sub(before);
         wake
+    }
+
+    /// Ends a run whose next attempt was waited for.
+    fn stop_waiting(self, reason: StopReason, status: ExitStatus) -> Summary {
+        let status = if let StopReason::Interrupted(signal) = reason { ExitStatus::Signal(signal) } else { status };
+        self.stop(reason, status)
     }
 
     fn stop(self, mut reason: StopReason, mut status: ExitStatus) -> Summary {
@@ -292,7 +299,7 @@ mod tests {
     use super::*;
     use crate::cli::{Invocation, parse};
     use crate::clock::Elapsed;
-    use crate::policy::TimeLimit;
+    use crate::policy::{Entry, TimeLimit};
 
     /// Time that only attempts and waits move.
     struct FakeClock(Cell<Duration>);
@@ -382,6 +389,7 @@ mod tests {
                 Event::RetryScheduled { .. } => "retry",
                 Event::Lingering { .. } => "linger",
                 Event::Noted { .. } => "note",
+                Event::Paced { .. } => "pace",
                 Event::Stopped { .. } => "stop",
             });
         }
@@ -396,9 +404,17 @@ mod tests {
     }
 
     fn drive(plan: &Plan, clock: &FakeClock, runner: &mut FakeRunner<'_>) -> (Summary, Vec<&'static str>) {
+        drive_with(RunBudget::private(plan.session.budget), plan, clock, runner)
+    }
+
+    fn drive_with(
+        budget: RunBudget,
+        plan: &Plan,
+        clock: &FakeClock,
+        runner: &mut FakeRunner<'_>,
+    ) -> (Summary, Vec<&'static str>) {
         let mut reporter = Recorder::default();
         let session = Session::new(&plan.session, Session::seed_from(7));
-        let budget = RunBudget::private(plan.session.budget);
         let driver = Driver { plan, session, budget, clock, runner, reporter: &mut reporter, waited: Duration::ZERO };
         (driver.run(), reporter.0)
     }
@@ -480,6 +496,52 @@ mod tests {
         runner.obstacle = Some(Obstacle::StdinConsumed);
         let (summary, _) = drive(&plan, &clock, &mut runner);
         assert_eq!((summary.reason, summary.exit_status), (StopReason::StdinConsumed, ExitStatus::Code(75)));
+    }
+
+    /// A budget that was just throttled: at the floor of the rate, a token takes two seconds.
+    fn throttled(plan: &Plan) -> RunBudget {
+        let mut budget = RunBudget::private(plan.session.budget);
+        let throttled = Operation::Book { throttled: true, entry: Entry::Nothing };
+        budget.apply(&throttled, Duration::ZERO);
+        assert_eq!(budget.apply(&Operation::Take, Duration::ZERO).0.wait, Duration::from_secs(2));
+        budget
+    }
+
+    #[test]
+    fn the_rate_limiter_paces_the_first_attempt_and_says_so_once() {
+        let (plan, clock) = (plan("retryx --mode adaptive x"), FakeClock(Cell::default()));
+        let mut runner = FakeRunner::new(&clock, [Outcome::Exited(0)]);
+        let budget = throttled(&plan);
+        let (summary, events) = drive_with(budget, &plan, &clock, &mut runner);
+        assert_eq!((summary.reason, summary.attempts), (StopReason::Success, 1));
+        assert_eq!(events, ["run", "pace", "start", "finish", "stop"]);
+        assert_eq!(clock.0.get(), Duration::from_secs(2));
+    }
+
+    #[test]
+    fn a_first_attempt_that_would_come_too_late_is_not_made() {
+        for (limit, reason) in [
+            ("--deadline 1", StopReason::Deadline { delay: Some(Duration::from_secs(2)) }),
+            ("--total-timeout 1", StopReason::TotalTimeout),
+        ] {
+            let plan = plan(&format!("retryx --mode adaptive {limit} x"));
+            let clock = FakeClock(Cell::default());
+            let mut runner = FakeRunner::new(&clock, []);
+            let (summary, events) = drive_with(throttled(&plan), &plan, &clock, &mut runner);
+            assert_eq!((summary.reason, summary.attempts), (reason, 0));
+            assert_eq!(summary.exit_status, ExitStatus::Code(TIMED_OUT));
+            assert_eq!(events, ["run", "stop"]);
+            assert_eq!(clock.0.get(), Duration::ZERO);
+        }
+    }
+
+    #[test]
+    fn a_signal_ends_the_wait_for_a_token() {
+        let (plan, clock) = (plan("retryx --mode adaptive x"), FakeClock(Cell::default()));
+        let mut runner = FakeRunner::new(&clock, []);
+        runner.interrupt = Some((2, Signal::TERM));
+        let (summary, _) = drive_with(throttled(&plan), &plan, &clock, &mut runner);
+        assert_eq!((summary.attempts, summary.exit_status), (0, ExitStatus::Signal(Signal::TERM)));
     }
 
     #[test]

@@ -208,7 +208,7 @@ proptest! {
             match operation {
                 Operation::Pay(throttled) => {
                     let class = if throttled { Class::Throttling } else { Class::Transient };
-                    let paid = quota.pay(class).is_some();
+                    let paid = quota.pay(plan.cost(class));
                     prop_assert_eq!(paid, before >= plan.cost(class));
                     prop_assert_eq!(quota.tokens(), if paid { before - plan.cost(class) } else { before });
                 }

@@ -201,13 +201,11 @@ impl<'a> Session<'a> {
         if let Some(server) = server {
             self.join_server_delay(&mut delay, server, elapsed)?;
         }
-        match self.too_late(delay.wait, elapsed) {
-            Some(reason) => Err(reason),
-            None => {
-                self.previous = Some(computed);
-                Ok(delay)
-            }
+        if let Some(reason) = self.too_late(delay.wait, elapsed) {
+            return Err(reason);
         }
+        self.previous = Some(computed);
+        Ok(delay)
     }
 
     fn join_server_delay(&self, delay: &mut Delay, server: ServerDelay, elapsed: Duration) -> Result<(), StopReason> {

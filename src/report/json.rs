@@ -216,10 +216,9 @@ impl Reporter for Json<'_> {
                 ("attempt_finished", attempt_finished(attempt, outcome, obstacle, verdict, duration))
             }
             Event::RetryScheduled { retry, .. } => ("retry_scheduled", self.retry_scheduled(retry)),
-            // It is a part of the end, which the contract tells in one event.
-            Event::Lingering { .. } => return,
-            // A message; it changes nothing that the contract tells.
-            Event::Noted { .. } => return,
+            // The contract tells these waits in the end's `waited_ms`, and what is noted is for
+            // people.
+            Event::Lingering { .. } | Event::Paced { .. } | Event::Noted { .. } => return,
             Event::Stopped { summary, elapsed, waited, quota_left, .. } => {
                 ("stopped", stopped(summary, elapsed, waited, quota_left))
             }

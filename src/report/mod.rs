@@ -95,6 +95,13 @@ pub enum Event<'a> {
         /// Whether the quota that paid is the scope's.
         is_shared: bool,
     },
+    /// A wait begins for the rate limiter's token, without which the attempt may not start.
+    Paced {
+        /// The attempt's number, from 1.
+        attempt: u64,
+        /// How long at least.
+        delay: Duration,
+    },
     /// Something about the run's surroundings that a user should know.
     Noted {
         /// What.

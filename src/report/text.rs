@@ -406,6 +406,12 @@ impl Reporter for Text<'_> {
                     self.retry_scheduled(retry, *wrote, *is_shared);
                 }
             }
+            Event::Paced { attempt, delay } => {
+                if self.verbosity >= Verbosity::Normal {
+                    let attempt = self.attempt_of(*attempt);
+                    say(&format!("{attempt} waits {}: the rate limiter has no token before", human(*delay)));
+                }
+            }
             Event::Noted { text } => {
                 if self.verbosity >= Verbosity::Normal {
                     say(text);

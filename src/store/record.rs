@@ -299,3 +299,216 @@ fn since_1970(wall: SystemTime) -> Duration {
 fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAN: QuotaPlan = QuotaPlan { capacity: 10, transient_cost: 5, throttling_cost: 5, refill: NANO };
+
+    fn moment(boot: Option<&str>, since_boot: u64, wall: u64) -> Moment {
+        let seconds = Duration::from_secs;
+        let wall = SystemTime::UNIX_EPOCH + seconds(wall);
+        Moment { boot: boot.map(str::to_owned), since_boot: seconds(since_boot), wall }
+    }
+
+    fn with_tokens(tokens: u32) -> Budget {
+        Budget { quota: Some(RetryQuota::with_tokens(PLAN, tokens)), ..Budget::default() }
+    }
+
+    fn record(tokens: u32) -> Record {
+        Record::of(&with_tokens(tokens), Duration::from_secs(60), &moment(Some("b"), 100, 1000), None)
+    }
+
+    fn tokens(record: &Record) -> Option<u32> {
+        record.tokens
+    }
+
+    fn text(record: &Record) -> String {
+        serde_json::to_string(record).unwrap()
+    }
+
+    #[test]
+    fn the_longest_record_fits_its_slot() {
+        let longest = "1234567890.1234567e-300";
+        let mut limiter = serde_json::to_value(RateLimiter::new()).unwrap();
+        for (field, value) in limiter.as_object_mut().unwrap() {
+            *value = serde_json::from_str(if field == "enabled" { "false" } else { longest }).unwrap();
+        }
+        let most = Record {
+            sequence: MOST,
+            tokens: Some(u32::MAX),
+            billionths: Some(NANO - 1),
+            remainder: Some(NANO - 1),
+            capacity: Some(u32::MAX),
+            refill: Some(MOST_REFILL),
+            ttl_us: u64::MAX,
+            clock_us: MOST,
+            updated: u64::MAX,
+            boot: Some("12345678-1234-1234-1234-123456789012".into()),
+            boot_us: u64::MAX,
+            limiter: serde_json::from_value(limiter).unwrap(),
+            end: MOST,
+            ..record(1)
+        };
+        assert!(most.slot().is_some(), "{} bytes", text(&most).len());
+        // No number in it is too much to go on with.
+        assert_eq!(Record::read(&most.whole(0).unwrap()).unwrap().0, most);
+        assert!(most.budget(&moment(None, 0, 1)).is_none_or(|(_, now)| now.as_micros() <= MOST.into()));
+        let _ = (most.updated(), most.ttl(), most.fresh());
+    }
+
+    #[test]
+    fn records_take_turns_and_the_newer_counts() {
+        let first = record(1);
+        let mut bytes = first.whole(0).unwrap();
+        let (read, next) = Record::read(&bytes).unwrap();
+        assert_eq!((&read, next), (&first, Next::Slot(1)));
+        let second = Record::of(&with_tokens(2), Duration::from_secs(60), &moment(None, 1, 1), Some(&read));
+        bytes[SLOT..].copy_from_slice(&second.slot().unwrap());
+        let (read, next) = Record::read(&bytes).unwrap();
+        assert_eq!((&read, next), (&second, Next::Slot(0)));
+    }
+
+    #[test]
+    fn however_much_of_a_write_was_done_the_old_state_counts_or_the_new() {
+        let old = record(7);
+        let newer = Record::of(&with_tokens(3), Duration::from_secs(5), &moment(Some("b"), 101, 1001), Some(&old));
+        let third = Record::of(&with_tokens(9), Duration::from_secs(61), &moment(Some("c"), 7, 90_001), Some(&newer));
+        let mut before = old.whole(0).unwrap();
+        before[SLOT..].copy_from_slice(&newer.slot().unwrap());
+        let written = third.slot().unwrap();
+        for done in 0..=SLOT {
+            let mut bytes = before.clone();
+            bytes[..done].copy_from_slice(&written[..done]);
+            let (read, _) = Record::read(&bytes).unwrap();
+            assert!(read == newer || read == third, "{done}: {read:?}");
+            // Sectors may come out of turn where the power fails.
+            bytes.clone_from(&before);
+            bytes[SLOT - done..SLOT].copy_from_slice(&written[SLOT - done..]);
+            let (read, _) = Record::read(&bytes).unwrap();
+            assert!(read == newer || read == third, "{done} from the end: {read:?}");
+        }
+    }
+
+    #[test]
+    fn lines_as_people_leave_them_are_taken_and_written_over_in_full() {
+        let line = text(&record(3));
+        for content in [line.clone(), format!("{line}\n"), format!("\n  {line}  \r\n\n"), format!("{line}\n{line}\n\n")]
+        {
+            let (read, next) = Record::read(content.as_bytes()).unwrap();
+            assert_eq!((tokens(&read), next), (Some(3), Next::Whole), "{content}");
+        }
+        let over = record(4).whole(5000).unwrap();
+        assert_eq!(over.len(), 5000);
+        // What is left until the rest is cut off is as good.
+        assert_eq!(tokens(&Record::read(&over).unwrap().0), Some(4));
+    }
+
+    // B99, B105
+    #[test]
+    fn what_is_no_record_is_damage_and_is_named() {
+        let line = text(&record(3));
+        let with = |from: &str, to: &str| {
+            let changed = line.replace(from, to);
+            assert_ne!(changed, line);
+            changed
+        };
+        let nuls = "\0".repeat(4096);
+        for (content, why) in [
+            ("", "it is empty"),
+            (" \n ", "it has no record"),
+            ("{", "line 1 is no record: EOF"),
+            (&nuls, "line 1 is no JSON object"),
+            (&format!("{line}}}"), "line 1 is no record: trailing characters"),
+            (&format!("{line}\n}}\n"), "line 2 is no JSON object"),
+            (&format!("{line}\n{line}\n{line}\n"), "more than two records"),
+            ("[1, 2]", "line 1 is no JSON object"),
+            ("\"text\"", "line 1 is no JSON object"),
+            ("{}", "line 1 is no record: missing field `sequence`"),
+            ("{\"unlike\": 1}", "missing field"),
+            (&format!("\u{feff}{line}"), "line 1 is no JSON object"),
+            (&with("\"schema\":1", "\"schema\":2"), "line 1 has schema 2, and this version knows 1 only"),
+            ("{\"sequence\":1,\"schema\":2,\"new\":[],\"end\":1}", "has schema 2"),
+            (&with("\"end\":1", "\"end\":2"), "begins and ends as two records"),
+            (&with("\"tokens\":3", "\"tokens\":NaN"), "is no record: expected value"),
+            (&with("\"tokens\":3", "\"tokens\":1e308"), "floating point `1e+308`, expected u32"),
+            (&with("\"tokens\":3", "\"tokens\":-5"), "integer `-5`, expected u32"),
+            (&with("\"tokens\":3", "\"tokens\":\"7\""), "string \"7\", expected u32"),
+            (&with("\"tokens\":3,", ""), "has only a part of a quota"),
+            (&with("\"billionths\":0", "\"billionths\":1000000000"), "1000000000 as billionths"),
+            (&with("\"remainder\":0", "\"remainder\":1000000000"), "1000000000 as remainder"),
+            (&with("\"refill\":1000000000", "\"refill\":1000000000000001"), "as refill"),
+            (&with("\"clock_us\":0", "\"clock_us\":9999999999999999"), "as clock_us"),
+            (&with("\"limiter\":null", "\"limiter\":7"), "expected struct RateLimiter"),
+            (&with("\"updated\":1000000000", "\"updated\":-1"), "integer `-1`"),
+        ] {
+            let error = Record::read(content.as_bytes()).unwrap_err();
+            assert!(error.contains(why), "{content}: {error}");
+        }
+        // However long what stands there is, what is said of it is short.
+        let long = with("\"tokens\":3", &format!("\"tokens\":\"{}\"", "7".repeat(60_000)));
+        assert!(Record::read(long.as_bytes()).unwrap_err().len() < 200);
+        let limiter = serde_json::to_string(&RateLimiter::new()).unwrap().replace("\"slot\":0.0", "\"slot\":-1.0");
+        let error = Record::read(with("null", &limiter).as_bytes()).unwrap_err();
+        assert!(error.contains("limiter whose numbers"), "{error}");
+        // A slot that is whole is no leftover of a write: the other does not stand in for it.
+        let mut slots = record(3).whole(0).unwrap();
+        let mut wrong = record(4);
+        (wrong.sequence, wrong.end, wrong.billionths) = (2, 2, Some(NANO));
+        slots[SLOT..].copy_from_slice(&wrong.slot().unwrap());
+        assert!(Record::read(&slots).unwrap_err().starts_with("line 2 has 1000000000 as billionths"));
+        (wrong.end, wrong.billionths) = (1, Some(0));
+        slots[SLOT..].copy_from_slice(&wrong.slot().unwrap());
+        assert_eq!(tokens(&Record::read(&slots).unwrap().0), Some(3));
+    }
+
+    // B103
+    #[test]
+    fn time_passes_by_the_boot_clock_else_by_the_wall_and_never_backwards() {
+        let kept = record(3);
+        let passed =
+            |boot, since_boot, wall| kept.budget(&moment(boot, since_boot, wall)).map(|(_, now)| now.as_secs_f64());
+        // The same boot: the wall clock may be stepped as it likes.
+        assert_eq!(passed(Some("b"), 104, 0), Some(4.0));
+        assert_eq!(passed(Some("b"), 104, 99_999_999), Some(4.0));
+        assert_eq!(passed(Some("b"), 99, 1004), Some(0.0));
+        // Another boot, or one that is not known.
+        assert_eq!(passed(Some("c"), 1, 1004), Some(4.0));
+        assert_eq!(passed(None, 104, 1007), Some(7.0));
+        assert_eq!(passed(Some("c"), 1, 900), Some(0.0));
+        // Unused for long enough it starts afresh.
+        assert_eq!(passed(Some("b"), 159, 0), Some(59.0));
+        assert_eq!(passed(Some("b"), 160, 0), None);
+        assert_eq!(passed(Some("c"), 0, 1060), None);
+        assert_eq!(
+            kept.fresh().quota,
+            Some(RetryQuota::full(QuotaPlan { capacity: 10, refill: NANO, ..QuotaPlan::default() }))
+        );
+        let bootless = Record { boot: None, ..record(3) };
+        assert_eq!(bootless.budget(&moment(None, 500, 1004)).unwrap().1, Duration::from_secs(4));
+    }
+
+    #[test]
+    fn a_budget_comes_back_as_it_was() {
+        let plan = crate::policy::BudgetPlan { quota: Some(PLAN), limiter: true };
+        let mut budget = Budget::default();
+        let mut last = None;
+        for step in 0..500_u32 {
+            let at = moment(Some("b"), 100, 1000);
+            let at = Moment { since_boot: at.since_boot + Duration::from_micros(u64::from(step) * 123_457), ..at };
+            let now = last.as_ref().map_or(Duration::ZERO, |last: &Record| last.budget(&at).unwrap().1);
+            let entry = crate::policy::Entry::Success { last_cost: None };
+            let operation = crate::policy::Operation::Book { throttled: step % 7 == 0, entry };
+            budget.apply(&plan, &operation, now);
+            budget.apply(&plan, &crate::policy::Operation::Take, now);
+            let record = Record::of(&budget, Duration::from_secs(60), &at, last.as_ref());
+            let (read, _) = Record::read(&record.whole(0).unwrap()).unwrap();
+            let (back, _) = read.budget(&at).unwrap();
+            assert_eq!(back.limiter, budget.limiter);
+            let quota = |budget: &Budget| budget.quota.as_ref().map(|quota| (quota.level(), quota.remainder()));
+            assert_eq!((quota(&back), back.now), (quota(&budget), budget.now));
+            last = Some(read);
+        }
+    }
+}

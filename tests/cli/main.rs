@@ -15,6 +15,7 @@ mod job_control;
 mod limits;
 mod load;
 mod messages;
+mod outage;
 mod own_group;
 mod packaging;
 mod parsing;

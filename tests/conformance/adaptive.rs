@@ -6,12 +6,12 @@
 
 use std::time::Duration;
 
-use retryx::policy::{Decision, RateLimiter, RetryQuota, Session, SessionPlan};
+use retryx::policy::{Budget, Decision, RateLimiter};
 use serde_json::{Value, json};
 
 use crate::check::{Check, ensure, equal, float, list, near, number, text, within};
 use crate::plans::plan;
-use crate::replay;
+use crate::replay::{self, Run};
 use crate::suite::{Row, Suite};
 
 /// Adds the trials of this module.
@@ -170,47 +170,29 @@ fn answer(letter: &Value) -> Result<Value, String> {
     }
 }
 
-/// A token for an attempt, and when there is one.
-fn paced(mut take: impl FnMut(Duration) -> Result<(), Duration>, mut now: Duration) -> Duration {
-    while let Err(wait) = take(now) {
-        now += wait;
-    }
-    now
-}
-
-/// Operations in turn with one quota and one limiter, which a session does not give on: the
-/// limiter is asked from outside, as a session does for its own.
+/// Operations in turn on one budget.
 fn operations(row: &Row) -> Check {
     equal("specification", &text(row.value, "spec")?, &"2.1")?;
     let plan = plan(&["--mode", "adaptive", "--service", "dynamodb", "--jitter", "none"])?;
-    let bare = SessionPlan { limiter: false, ..plan.session.clone() };
-    let mut limiter = RateLimiter::new();
-    let mut quota = plan.session.budget.quota.map(RetryQuota::full).ok_or("the plan has no quota")?;
+    let mut budget = Budget::default();
     let mut now = Duration::ZERO;
     for (operation, sleep) in list(row.value, "ops")?.iter().zip(list(row.value, "cumulative_sleep_seconds")?) {
-        let first = now.is_zero();
-        let mut session = Session::new(&bare, Session::seed_from(1)).with_quota(quota);
+        let mut run = Run::with(&plan, budget);
         for letter in operation.as_array().into_iter().flatten() {
-            now = paced(|now| limiter.take(now), now);
-            limiter.update(now, letter == "T");
-            if let Decision::Retry(retry) = replay::decide(&plan, &mut session, &answer(letter)?, now)? {
+            loop {
+                let wait = run.pace(now);
+                now += wait;
+                if wait.is_zero() {
+                    break;
+                }
+            }
+            if let Decision::Retry(retry) = replay::decide(&mut run, &answer(letter)?, now)? {
                 now += retry.delay.wait;
             }
         }
-        quota = session.into_quota().ok_or("the quota was lost")?;
+        budget = run.budget;
         let range = if sleep.is_array() { sleep.clone() } else { json!([sleep, sleep]) };
         within("slept", now.as_secs_f64(), &range)?;
-        if first {
-            let mut own = Session::new(&plan.session, Session::seed_from(1));
-            let mut now = Duration::ZERO;
-            for letter in operation.as_array().into_iter().flatten() {
-                now = paced(|now| own.pace(now), now);
-                if let Decision::Retry(retry) = replay::decide(&plan, &mut own, &answer(letter)?, now)? {
-                    now += retry.delay.wait;
-                }
-            }
-            within("slept by a session with its own limiter", now.as_secs_f64(), &range)?;
-        }
     }
     Ok(())
 }

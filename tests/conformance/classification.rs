@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
-use retryx::policy::{
-    Class, Classifier, Decision, Evidence, Mode, Outcome, ServerDelay, Session, StopReason, TimeLimit,
-};
+use retryx::policy::{Class, Classifier, Decision, Evidence, Mode, Outcome, ServerDelay, StopReason, TimeLimit};
 use serde_json::{Value, json};
 
 use crate::check::{Check, equal, flag, list, text, whole};
 use crate::plans::plan;
-use crate::replay;
+use crate::replay::{self, Run};
 use crate::suite::{Row, Suite};
 
 /// Adds the trials of this module.
@@ -87,16 +85,16 @@ fn chain(row: &Row) -> Check {
 
 fn attempts(row: &Row) -> Check {
     let plan = plan(&["--mode", "standard"])?;
-    let mut session = Session::new(&plan.session, Session::seed_from(1));
+    let mut run = Run::new(&plan);
     let mut end = None;
     for (status, code) in list(row.value, "statuses")?.iter().zip(list(row.value, "codes")?) {
         equal("ended before the last answer", &end, &None)?;
-        match replay::decide(&plan, &mut session, &json!({ "status": status, "code": code }), Duration::ZERO)? {
+        match replay::decide(&mut run, &json!({ "status": status, "code": code }), Duration::ZERO)? {
             Decision::Retry(_) => {}
             Decision::Stop(reason) | Decision::StopAfter(_, reason) => end = Some(reason),
         }
     }
-    equal("attempts", &session.attempts(), &whole(row.value, "attempts")?)?;
+    equal("attempts", &run.session.attempts(), &whole(row.value, "attempts")?)?;
     let succeeds = list(row.value, "statuses")?.last().is_some_and(|status| status == 200);
     equal("end", &end, &Some(if succeeds { StopReason::Success } else { StopReason::Permanent }))
 }

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use retryx::policy::{Classifier, Decision, Jitter, Mode, Session, StopReason};
+use retryx::policy::{Classifier, Decision, Jitter, Mode, StopReason};
 use serde_json::json;
 
 use crate::backoff::{doubling, wait};
 use crate::check::{Check, ensure, equal, number, same_time, seconds, text, whole};
 use crate::classification::is_retried;
 use crate::plans::plan;
-use crate::replay;
+use crate::replay::{self, Run};
 use crate::scripted::GREATEST;
 use crate::suite::{Row, Suite};
 
@@ -84,8 +84,8 @@ fn deadline(row: &Row) -> Check {
     ensure(same, || format!("this is not known: {rule}"))?;
     let plan = plan(&["--mode", "google", "--jitter", "none", "--deadline", "10"])?;
     let decide = |elapsed| {
-        let mut session = Session::new(&plan.session, Session::seed_from(1));
-        replay::decide(&plan, &mut session, &json!({ "status": 503 }), elapsed)
+        let mut run = Run::new(&plan);
+        replay::decide(&mut run, &json!({ "status": 503 }), elapsed)
     };
     let (second, end) = (Duration::from_secs(1), Duration::from_secs(9));
     let in_time = decide(end)?;

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use retryx::config::Plan;
-use retryx::policy::{Classifier, Decision, Jitter, Mode, Session, StopReason};
+use retryx::policy::{Classifier, Decision, Jitter, Mode, StopReason};
 use serde_json::{Value, json};
 
 use crate::backoff::{doubling, wait};
 use crate::check::{Check, ensure, equal, float, same_time, seconds, text, whole};
 use crate::classification::is_retried;
 use crate::plans::plan;
-use crate::replay;
+use crate::replay::{self, Run};
 use crate::scripted::{Always, GREATEST};
 use crate::suite::{Row, Suite};
 
@@ -102,13 +102,13 @@ fn dynamodb_delays(row: &Row) -> Check {
 /// Whether the answer that ends attempt N is followed by another.
 fn after_attempts(row: &Row) -> Check {
     let plan = legacy("", &["--max-attempts", &row.value["max_attempts"].to_string()])?;
-    let mut session = Session::new(&plan.session, Session::seed_from(1));
+    let mut run = Run::new(&plan);
     let attempt: u64 = whole(row.value, "attempt")?;
     for _ in 1..attempt {
-        let decision = replay::decide(&plan, &mut session, &json!({ "status": 500 }), Duration::ZERO)?;
+        let decision = replay::decide(&mut run, &json!({ "status": 500 }), Duration::ZERO)?;
         ensure(matches!(decision, Decision::Retry(_)), || format!("ended early: {decision:?}"))?;
     }
-    let decision = replay::decide(&plan, &mut session, row.value, Duration::ZERO)?;
+    let decision = replay::decide(&mut run, row.value, Duration::ZERO)?;
     equal("retry", &Some(matches!(decision, Decision::Retry(_))), &row.value["retry"].as_bool())
 }
 
@@ -119,14 +119,13 @@ fn requests(row: &Row) -> Check {
     let retries = row.value["client_max_attempts"].as_u64();
     let given = retries.map(|retries| format!("--max-attempts={}", retries + 1));
     let plan = legacy(service, &given.iter().map(String::as_str).collect::<Vec<_>>())?;
-    let mut session = Session::new(&plan.session, Session::seed_from(1));
+    let mut run = Run::new(&plan);
     let end = loop {
-        if let Decision::Stop(reason) = replay::decide(&plan, &mut session, &json!({ "status": 500 }), Duration::ZERO)?
-        {
+        if let Decision::Stop(reason) = replay::decide(&mut run, &json!({ "status": 500 }), Duration::ZERO)? {
             break reason;
         }
     };
     equal("end", &end, &StopReason::Attempts)?;
-    equal("requests", &session.attempts(), &whole(row.value, "requests")?)?;
-    equal("retries", &(session.attempts() - 1), &whole(row.value, "retries")?)
+    equal("requests", &run.session.attempts(), &whole(row.value, "requests")?)?;
+    equal("retries", &(run.session.attempts() - 1), &whole(row.value, "retries")?)
 }

@@ -4,14 +4,14 @@
 use std::time::Duration;
 
 use regex::Regex;
-use retryx::policy::{Classifier, Decision, DelaySource, Mode, Retry, Session, StopReason};
+use retryx::policy::{Classifier, Decision, DelaySource, Mode, Retry, StopReason};
 use serde_json::{Value, json};
 
 use crate::aws_cli::{code_by_pattern, code_of};
 use crate::check::{Check, ensure, equal, float, list, text, whole};
 use crate::classification::is_retried;
 use crate::plans::AwsSettings;
-use crate::replay;
+use crate::replay::{self, Run};
 use crate::suite::{Row, Suite, vectors};
 
 /// Adds the trials of this module.
@@ -88,7 +88,7 @@ fn run(row: &Row) -> Check {
         (false, false) => StopReason::Permanent,
     };
     equal("end", &end, &Decision::Stop(expected))?;
-    equal("requests", &usize::try_from(session.attempts()).ok(), &Some(requests))
+    equal("requests", &usize::try_from(run.session.attempts()).ok(), &Some(requests))
 }
 
 /// The stub server's answer, as the row's `what` describes it.

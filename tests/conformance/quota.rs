@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use retryx::config::Plan;
-use retryx::policy::{Class, QuotaPlan, RetryQuota, Session};
+use retryx::policy::{Class, QuotaPlan, RetryQuota};
 use serde_json::{Value, json};
 
 use crate::check::{Check, ensure, equal, list, number, text, whole};
 use crate::plans::plan;
-use crate::replay;
+use crate::replay::{self, Run};
 use crate::suite::{Row, Suite};
 
 /// Adds the trials of this module.
@@ -36,9 +36,9 @@ fn bucket(row: &Row) -> Check {
             continue;
         }
         let class = if amount(op) == Some(transient_cost) { Class::Transient } else { Class::Throttling };
-        let paid = quota.pay(class);
-        let granted = paid.is_some();
-        last_cost = paid.or(last_cost);
+        let cost = quota.plan().cost(class);
+        let granted = quota.pay(cost);
+        last_cost = granted.then_some(cost).or(last_cost);
         if let Some((_, expected)) = op.split_once(" -> ") {
             equal(op, &granted.to_string().as_str(), &expected)?;
         }
@@ -66,11 +66,10 @@ fn answers(event: &str) -> Result<(&'static [Answer], &'static str), String> {
 /// The levels of a quota after each answer of one run.
 fn levels(plan: &Plan, start: u32, answers: &[Answer]) -> Result<Vec<u32>, String> {
     let quota = plan.session.budget.quota.ok_or("the plan has no quota")?;
-    let mut session =
-        Session::new(&plan.session, Session::seed_from(1)).with_quota(RetryQuota::with_tokens(quota, start));
+    let mut run = Run::with(plan, replay::budget_with(quota, start));
     let level = |(status, code): &Answer| {
-        replay::decide(plan, &mut session, &json!({ "status": status, "code": code }), Duration::ZERO)?;
-        session.quota_left().ok_or_else(|| "the quota was lost".to_owned())
+        replay::decide(&mut run, &json!({ "status": status, "code": code }), Duration::ZERO)?;
+        run.session.quota_left().ok_or_else(|| "the quota was lost".to_owned())
     };
     answers.iter().map(level).collect()
 }

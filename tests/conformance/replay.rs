@@ -4,7 +4,10 @@ use std::time::{Duration, SystemTime};
 
 use retryx::config::Plan;
 use retryx::policy::response::Response;
-use retryx::policy::{Class, Classifier, Decision, Evidence, Judged, Mode, Outcome, ServerDelay, Session};
+use retryx::policy::{
+    Budget, Class, Classifier, Decision, Evidence, Judged, Mode, Operation, Outcome, QuotaPlan, RetryQuota,
+    ServerDelay, Session,
+};
 use serde_json::Value;
 
 use crate::check::whole;

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use retryx::config::Plan;
-use retryx::policy::{Decision, QuotaPlan, RetryQuota, Session, StopReason};
+use retryx::policy::{Budget, Decision, QuotaPlan, RetryQuota, StopReason};
 use serde_json::Value;
 
 use crate::check::{Check, ensure, equal, list, same_time, text, whole};
 use crate::plans::plan;
-use crate::replay;
+use crate::replay::{self, Run};
 use crate::suite::{Row, Suite};
 
 /// Adds the trials of this module.
@@ -18,8 +18,8 @@ pub fn add(suite: &mut Suite) {
     suite.rows("standard_v2_1_shared_bucket", invocations_that_share_a_bucket);
 }
 
-/// The plan and the quota at the start.
-fn start(given: &Value) -> Result<(Plan, RetryQuota), String> {
+/// The plan and the budget at the start.
+fn start(given: &Value) -> Result<(Plan, Budget), String> {
     let mut options = vec!["--mode=standard".to_owned()];
     let capacity = QuotaPlan::default().capacity;
     let mut tokens = capacity;
@@ -42,7 +42,7 @@ fn start(given: &Value) -> Result<(Plan, RetryQuota), String> {
     }
     let plan = plan(&options.iter().map(String::as_str).collect::<Vec<_>>())?;
     let quota = plan.session.budget.quota.ok_or("the plan has no quota")?;
-    Ok((plan, RetryQuota::with_tokens(quota, tokens)))
+    Ok((plan, replay::budget_with(quota, tokens)))
 }
 
 /// The outcome as the vectors call it, and the wait.
@@ -60,12 +60,11 @@ fn named(decision: &Decision) -> (&'static str, Option<Duration>) {
 
 /// Takes the steps of invocations, each started with what the one before left in the quota,
 /// and returns what the last one left.
-fn take(plan: &Plan, quota: RetryQuota, steps: &[Value], shared: bool) -> Result<RetryQuota, String> {
-    let session = |quota| Session::new(&plan.session, Session::seed_from(1)).with_quota(quota);
-    let mut invocation = session(quota);
+fn take(plan: &Plan, budget: Budget, steps: &[Value], shared: bool) -> Result<Budget, String> {
+    let mut invocation = Run::with(plan, budget);
     let mut now = Duration::ZERO;
     for (step, number) in steps.iter().zip(1..) {
-        let decision = replay::decide(plan, &mut invocation, &step["response"], now)?;
+        let decision = replay::decide(&mut invocation, &step["response"], now)?;
         let expected = &step["expected"];
         let (outcome, wait) = named(&decision);
         equal(&format!("step {number}"), &outcome, &text(expected, "outcome")?)?;
@@ -77,29 +76,33 @@ fn take(plan: &Plan, quota: RetryQuota, steps: &[Value], shared: bool) -> Result
             (wait, delay) => return Err(format!("delay after step {number}: got {wait:?}, expected {delay:?} s")),
         }
         if !shared && !expected["retry_quota"].is_null() {
-            let left = invocation.quota_left();
+            let left = invocation.session.quota_left();
             equal(&format!("quota after step {number}"), &left, &Some(whole(expected, "retry_quota")?))?;
         }
         now += wait.unwrap_or_default();
         if outcome == "success" {
-            invocation = session(invocation.into_quota().ok_or("the quota was lost")?);
+            invocation = Run::with(plan, invocation.budget);
         }
     }
-    invocation.into_quota().ok_or_else(|| "the quota was lost".to_owned())
+    Ok(invocation.budget)
 }
 
 fn invocations_in_turn(row: &Row) -> Check {
-    let (plan, quota) = start(&row.value["given"])?;
-    take(&plan, quota, list(row.value, "steps")?, false).map(drop)
+    let (plan, budget) = start(&row.value["given"])?;
+    take(&plan, budget, list(row.value, "steps")?, false).map(drop)
 }
 
 /// The interleaving is free, so one invocation follows the other.
 fn invocations_that_share_a_bucket(row: &Row) -> Check {
-    let (plan, mut quota) = start(&row.value["given"])?;
+    let (plan, mut budget) = start(&row.value["given"])?;
     let invocations = list(row.value, "invocations")?;
     for steps in invocations {
-        quota = take(&plan, quota, steps.as_array().ok_or("an invocation is a list of steps")?, true)?;
+        budget = take(&plan, budget, steps.as_array().ok_or("an invocation is a list of steps")?, true)?;
     }
     ensure(invocations.len() > 1, || "nobody shares the bucket".to_owned())?;
-    equal("final quota", &quota.tokens(), &whole(row.value, "expected_final_quota")?)
+    equal(
+        "final quota",
+        &budget.quota.as_ref().map(RetryQuota::tokens),
+        &Some(whole(row.value, "expected_final_quota")?),
+    )
 }

@@ -5,6 +5,7 @@ mod connections;
 mod delays;
 mod downloads;
 mod files;
+mod fleet;
 mod hostile;
 mod limits;
 mod progress;
