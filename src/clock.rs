@@ -9,7 +9,8 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
 
-use crate::process::unix::clock;
+use crate::policy::Signal;
+use crate::process::unix::{self, clock};
 use crate::signal::{Received, Signals};
 
 /// Time since the start of retryx, less the time for which Ctrl-Z held it.
@@ -36,6 +37,13 @@ pub struct Alarms {
     pub boot: Option<Duration>,
 }
 
+impl Alarms {
+    fn passed(self, elapsed: Elapsed) -> bool {
+        let passed = |alarm: Option<Duration>, now| alarm.is_some_and(|alarm| alarm <= now);
+        passed(self.running, elapsed.running) || passed(self.boot, elapsed.boot)
+    }
+}
+
 /// What ended a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
@@ -45,6 +53,16 @@ pub enum Event {
     Alarm,
     /// One of the other descriptors is ready.
     Ready,
+}
+
+/// A clock that can be waited on.
+pub trait WaitingClock: Clock {
+    /// Waits for a signal, the first alarm, or one of the other descriptors, which are left
+    /// as the last look at them found them.
+    fn next<'a>(&'a self, alarms: Alarms, others: &mut Vec<PollFd<'a>>) -> Event;
+
+    /// Lets a signal of job control stop this process; the time it takes counts against nothing.
+    fn stop(&self, signal: Signal);
 }
 
 /// The wall clock, for time stamps only: it may jump, and nothing is measured by it.
@@ -100,8 +118,7 @@ impl SystemClock {
                 return Event::Signal(received);
             }
             let elapsed = self.elapsed();
-            let passed = |alarm: Option<Duration>, now| alarm.is_some_and(|alarm| alarm <= now);
-            if passed(alarms.running, elapsed.running) || passed(alarms.boot, elapsed.boot) {
+            if alarms.passed(elapsed) {
                 return Event::Alarm;
             }
             if self.poll(alarms, elapsed, others) {
@@ -168,4 +185,59 @@ impl Clock for SystemClock {
             boot: since(now.boot, self.start.boot, paused.boot),
         }
     }
+}
+
+impl WaitingClock for SystemClock {
+    fn next<'a>(&'a self, alarms: Alarms, others: &mut Vec<PollFd<'a>>) -> Event {
+        Self::next(self, alarms, others)
+    }
+
+    fn stop(&self, signal: Signal) {
+        self.pause(|| unix::take(signal));
+    }
+}
+
+/// The system's clocks for short waits that leave signals alone: they stay pending, and the
+/// run finds them afterwards.
+pub struct DeafClock {
+    start: Elapsed,
+}
+
+impl DeafClock {
+    /// A clock that starts now.
+    pub fn start() -> Self {
+        Self { start: now() }
+    }
+}
+
+impl Clock for DeafClock {
+    fn elapsed(&self) -> Elapsed {
+        let now = now();
+        Elapsed {
+            running: now.running.saturating_sub(self.start.running),
+            boot: now.boot.saturating_sub(self.start.boot),
+        }
+    }
+}
+
+impl WaitingClock for DeafClock {
+    /// Never tells of a signal. An alarm on the clock that goes on is late by what the machine
+    /// was suspended for.
+    fn next<'a>(&'a self, alarms: Alarms, others: &mut Vec<PollFd<'a>>) -> Event {
+        loop {
+            let elapsed = self.elapsed();
+            if alarms.passed(elapsed) {
+                return Event::Alarm;
+            }
+            let left = [(alarms.running, elapsed.running), (alarms.boot, elapsed.boot)];
+            let left = left.into_iter().filter_map(|(alarm, now)| Some(alarm?.saturating_sub(now))).min();
+            let timeout = left.and_then(|left| Timespec::try_from(left).ok());
+            // A poll that was interrupted or failed is looked into by the next round.
+            if poll(others, timeout.as_ref()).is_ok() && others.iter().any(|other| !other.revents().is_empty()) {
+                return Event::Ready;
+            }
+        }
+    }
+
+    fn stop(&self, _: Signal) {}
 }

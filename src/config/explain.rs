@@ -1,12 +1,10 @@
 //! `plan --explain-config`: each setting with where it came from.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use super::Plan;
-use super::values::store;
+use super::{Plan, values};
 use crate::cli::options::{Id, OPTIONS, Sub};
 use crate::cli::{Given, Rank};
 use crate::policy::{Formula, NANO};
@@ -23,10 +21,12 @@ pub fn explain(plan: &Plan, given: &[Given], state_folder: Option<&Path>) -> Str
         let values = all.iter().filter(|given| Some(given.rank) == strongest);
         let (value, source) = match all.last() {
             Some(last) => {
-                let told: Vec<_> = values.map(|given| shown(given, plan)).collect();
+                let told: Vec<_> = values.map(|given| given.value.to_string_lossy()).collect();
                 let told = match last.id {
                     // Repeated ones add up; of all others the last counts.
                     Id::RetryOn | Id::ThrottleOn | Id::FailOn | Id::SucceedOn => told.join(","),
+                    // It may hold a password.
+                    Id::Store => values::store(last).map(|store| store.to_string()).unwrap_or_default(),
                     _ => told.last().map(ToString::to_string).unwrap_or_default(),
                 };
                 (if told.is_empty() { "on".to_owned() } else { told }, last.place.clone())
@@ -46,15 +46,6 @@ pub fn explain(plan: &Plan, given: &[Given], state_folder: Option<&Path>) -> Str
         let _ = writeln!(text, "{:<20} {:<28} {source}", option.long, value);
     }
     text
-}
-
-/// A value as it was given, but for secrets.
-fn shown<'a>(given: &'a Given, plan: &Plan) -> Cow<'a, str> {
-    match (given.id, &plan.scope) {
-        (Id::Store, Some((_, store))) => Cow::Owned(store.to_string()),
-        (Id::Store, None) => store(given).map_or(Cow::Borrowed(""), |store| Cow::Owned(store.to_string())),
-        _ => given.value.to_string_lossy(),
-    }
 }
 
 /// What took away the quota that the mode may have.
@@ -111,6 +102,7 @@ fn default(id: Id, plan: &Plan, state_folder: Option<&Path>) -> Option<String> {
         Id::Store => plan.scope.as_ref()?.1.to_string(),
         Id::StateDir => match plan.scope.as_ref()?.1 {
             StorePlan::Folder(_) => state_folder?.display().to_string(),
+            StorePlan::Redis(_) => return None,
         },
         Id::QuotaRefill => {
             #[expect(clippy::cast_precision_loss, reason = "shown to people")]

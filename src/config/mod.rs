@@ -442,11 +442,17 @@ fn shared(settings: &Settings) -> Result<Option<(Scope, StorePlan)>, UsageError>
     Ok(Some((scope, store_plan(settings)?)))
 }
 
-/// Where scopes are kept.
-#[expect(clippy::unnecessary_wraps, reason = "other stores have no folder")]
+/// Where scopes are kept. A folder on the command line is none for Redis; a variable may hold
+/// for runs that use files.
 fn store_plan(settings: &Settings) -> Result<StorePlan, UsageError> {
     match (&settings.store, &settings.state_dir) {
         (None | Some(StorePlan::Folder(_)), folder) => Ok(StorePlan::Folder(folder.clone())),
+        (Some(StorePlan::Redis(_)), Some(_)) if settings.on_command_line(Id::StateDir) => Err(UsageError(format!(
+            "{} is for scopes in files, and {} keeps them in Redis; leave one of them out, or give --store file",
+            settings.place(Id::StateDir),
+            settings.place(Id::Store)
+        ))),
+        (Some(StorePlan::Redis(address)), _) => Ok(StorePlan::Redis(address.clone())),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::policy::matcher::{self, Check, Pattern, Stream, Term};
 use crate::policy::{MOST_REFILL, Signal};
 use crate::process::{Output, Source};
 use crate::programs::Program;
-use crate::store::{ScopeName, StorePlan};
+use crate::store::{RedisAddress, ScopeName, StorePlan};
 use crate::units::{DURATION_FORMS, parse_duration};
 
 /// An error that names the place, the value and what would be valid.
@@ -242,8 +242,10 @@ pub(super) fn scope(given: &Given) -> Result<ScopeName, UsageError> {
 pub(super) fn store(given: &Given) -> Result<StorePlan, UsageError> {
     match text(given) {
         "file" => Ok(StorePlan::Folder(None)),
-        // The value may hold a password.
-        _ => Err(UsageError(format!("{}: this is no store; valid is file", given.place))),
+        // The value may hold a password: nothing of it is shown.
+        address => RedisAddress::parse(address)
+            .map(StorePlan::Redis)
+            .map_err(|problem| UsageError(format!("{}: {problem}", given.place))),
     }
 }
 

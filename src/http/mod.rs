@@ -40,11 +40,13 @@ mod write_out;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+pub(crate) use address::percent_decoded;
 pub use address::without_password;
 pub use asked::plan_request;
 use body::Body;
-use connect::{Connector, Origin, Proxy};
-use connection::Connection;
+use connect::Proxy;
+pub(crate) use connect::{ConnectPlan, Connector, Origin};
+pub(crate) use connection::{Connection, Got};
 use decoder::Decoder;
 use exchange::{Answered, exchange, receive};
 pub use failure::{Failure, Fault};
@@ -56,7 +58,8 @@ use redirect::{Step, is_harmless};
 pub use refusal::Refusal;
 pub use request::RequestPlan;
 use request::Safety;
-use waiter::{Ends, Waiter};
+pub(crate) use tls::{TlsPlan, refusal as tls_refusal};
+pub(crate) use waiter::{Ends, Waiter};
 
 use crate::clock::{Clock, SystemClock, wall};
 use crate::driver::{AttemptRunner, Attempted, Conclusion, Facts, Wake};

@@ -5,9 +5,8 @@ use std::time::Duration;
 use rustix::event::PollFd;
 
 use super::failure::{Failure, Fault};
-use crate::clock::{Alarms, Clock as _, Event, SystemClock};
+use crate::clock::{Alarms, Event, WaitingClock};
 use crate::policy::{Signal, TimeLimit};
-use crate::process::unix;
 
 /// The limits of an attempt, as points of the run's time.
 #[derive(Debug, Clone, Copy, Default)]
@@ -24,13 +23,13 @@ pub struct Ends {
 
 /// What an attempt waits with.
 pub struct Waiter<'a> {
-    clock: &'a SystemClock,
+    clock: &'a dyn WaitingClock,
     ends: Ends,
 }
 
 impl<'a> Waiter<'a> {
     /// A waiter that keeps these limits.
-    pub fn new(clock: &'a SystemClock, ends: Ends) -> Self {
+    pub fn new(clock: &'a dyn WaitingClock, ends: Ends) -> Self {
         Self { clock, ends }
     }
 
@@ -62,9 +61,7 @@ impl<'a> Waiter<'a> {
                 Event::Ready => return Ok(()),
                 Event::Signal(received) => match received.signal {
                     signal if signal.ends_the_run() => return Err(Failure::Interrupted(signal)),
-                    Signal::TSTP | Signal::TTIN | Signal::TTOU => {
-                        self.clock.pause(|| unix::take(received.signal));
-                    }
+                    Signal::TSTP | Signal::TTIN | Signal::TTOU => self.clock.stop(received.signal),
                     _ => {}
                 },
                 Event::Alarm => {

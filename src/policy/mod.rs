@@ -27,7 +27,7 @@ pub use decision::{Decision, Obstacle, Retry, StopReason};
 pub use limits::Limits;
 pub use outcome::{Outcome, StartFailure, TimeLimit};
 pub use preset::{Preset, Row};
-pub use quota::{MOST_REFILL, NANO, QuotaPlan, RetryQuota};
+pub use quota::{FIRST_SUCCESS_REFUND, MOST_REFILL, NANO, QuotaPlan, RetryQuota};
 pub use rate_limiter::RateLimiter;
 pub use server_delay::ServerDelay;
 pub use session::{Judged, Session, SessionPlan};

@@ -7,6 +7,7 @@
 mod file;
 mod folder;
 mod record;
+pub mod redis;
 mod run;
 mod scope;
 
@@ -18,6 +19,7 @@ use crate::policy::{Answer, Budget, BudgetPlan, Operation, QuotaPlan};
 
 pub use file::FileStore;
 pub use record::Moment;
+pub use redis::{RedisAddress, RedisStore};
 pub use run::RunBudget;
 pub use scope::ScopeName;
 
@@ -35,6 +37,8 @@ pub struct Scope {
 pub enum StorePlan {
     /// In files of this folder; `None` is the user's own state folder.
     Folder(Option<PathBuf>),
+    /// In a Redis server.
+    Redis(RedisAddress),
 }
 
 /// Why a scope is not shared: a fragment that names the place, what is wrong, and the remedy
@@ -87,21 +91,26 @@ pub trait StateStore {
     fn place(&self) -> String;
 }
 
+/// As `--store` takes it, without secrets.
 impl fmt::Display for StorePlan {
-    /// As `--store` takes it, without secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Folder(_) => f.write_str("file"),
+            Self::Redis(address) => address.fmt(f),
         }
     }
 }
 
 impl StorePlan {
-    /// The options of `retryx quota` that lead to it, each after a space; without secrets.
+    /// The options of `retryx quota` that lead to it, each after a space; none where there are
+    /// secrets among them.
     pub fn options(&self) -> String {
         match self {
-            Self::Folder(None) => String::new(),
             Self::Folder(Some(folder)) => format!(" --state-dir {}", scope::shell_word(&folder.to_string_lossy())),
+            Self::Redis(address) if address.is_shown_whole() => {
+                format!(" --store {}", scope::shell_word(&address.to_string()))
+            }
+            Self::Folder(None) | Self::Redis(_) => String::new(),
         }
     }
 
@@ -110,6 +119,7 @@ impl StorePlan {
     pub fn open(&self, state_folder: Option<PathBuf>) -> Box<dyn StateStore> {
         match self {
             Self::Folder(folder) => Box::new(FileStore::new(folder.clone().or(state_folder))),
+            Self::Redis(address) => Box::new(RedisStore::new(address.clone())),
         }
     }
 }
