@@ -119,7 +119,7 @@ impl StorePlan {
     pub fn open(&self, state_folder: Option<PathBuf>) -> Box<dyn StateStore> {
         match self {
             Self::Folder(folder) => Box::new(FileStore::new(folder.clone().or(state_folder))),
-            Self::Redis(address) => Box::new(RedisStore::new(address.clone())),
+            Self::Redis(address) => Box::new(RedisStore::new(address.clone(), redis::PATIENCE)),
         }
     }
 }
