@@ -291,9 +291,16 @@ const SCOPES: &[Part] = &[
         ),
         (
             "`redis://[[USER]:PASSWORD@]HOST[:PORT][/DB]`",
-            "In Redis or Valkey: the runs of many machines share them. `rediss://` speaks TLS, and trusts what `HTTP` tells \
-             of. The port is 6379, DB is 0, where they are not given.",
+            "In Redis (5 or later) or Valkey: the runs of many machines share them. The port is 6379 and DB is 0 where they \
+             are not given. `valkey://` means the same. In a user or password `/ ? # @ : %` are written as `%2F` and so on.",
         ),
+        (
+            "`rediss://HOST`",
+            "The same over TLS, as `valkeys://` too, trusting the certificates that `retryx http` trusts. Behind the address \
+             may stand `?cacert=FILE` for others, and `cert=FILE&key=FILE` for a certificate of one's own.",
+        ),
+        ("`unix:///SOCKET`", "A server at a socket of this machine; `?db=N` behind it is for another database than 0."),
+        ("`?password-file=FILE`", "Behind any of these: the password is the content of that file."),
     ]),
     Part::Text(
         "A scope's file is named after it, with `%XX` for what has no place in a file's name, and ends in `.scope`. It \
@@ -322,14 +329,16 @@ const SCOPES: &[Part] = &[
         ("no locks", "On a file system that has none, scopes are not shared."),
     ]),
     Part::Text(
-        "With Redis an operation is one script and one round trip, in the time of the server, so that clocks of the machines \
-         do not matter. It may take 200 milliseconds, the connection included; else the run goes on alone as told above. A scope is \
-         the hash `retryx:scope:{NAME}`, which the server drops after `--scope-ttl`. What is no such hash, or holds \
-         no good numbers, is renamed to `retryx:damaged:{NAME}`, and the scope starts afresh.",
+        "With Redis an operation is one script and one round trip, in the time of the server, so that the clocks of the \
+         machines do not matter. It may take 200 milliseconds, the connection included; else the run goes on alone as \
+         told above. A scope is the hash `retryx:scope:{NAME}`, which the server drops once `--scope-ttl` is over. What \
+         is no such hash, or holds no good numbers, is renamed to `retryx:damaged:{NAME}` and said once, and the scope \
+         starts afresh. A user of an access list needs `~retryx:* +eval +select +time +type +hmget +hset +pexpire \
+         +rename`, for `retryx quota` also `+scan +del`.",
     ),
     Part::Text(
-        "The password is best given in the variable `RETRYX_STORE`, as others can see arguments. No message or event \
-         shows it.",
+        "A password is best given by a file, or in the variable `RETRYX_STORE`, as others can see arguments. No message or \
+         event shows it.",
     ),
     Part::Code("export RETRYX_STORE=rediss://:secret@cache.example.com/2\nretryx --scope billing-api ./job"),
 ];

@@ -562,7 +562,7 @@ pub static OPTIONS: [Opt; 114] = [
         choices: &[],
         heading: QUOTA,
         help: "Where scopes are kept: file, or redis://HOST for many machines [default: file]",
-        more: "redis://[[USER]:PASSWORD@]HOST[:PORT][/DB], rediss:// over TLS; Valkey is as good. A password is better kept in RETRYX_STORE, as arguments can be seen by others",
+        more: "redis://[[USER]:PASSWORD@]HOST[:PORT][/DB] is Redis or Valkey, rediss:// the same over TLS, unix:///SOCKET at a socket. A password is better kept in RETRYX_STORE, or a file that ?password-file= names, as arguments can be seen by others",
     },
     Opt {
         id: Id::StateDir,
