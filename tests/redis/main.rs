@@ -6,6 +6,7 @@ mod entrance;
 mod faults;
 mod fleet;
 mod keys;
+mod quota;
 mod server;
 mod strangers;
 #[path = "../support/mod.rs"]
