@@ -6,6 +6,9 @@ mod entrance;
 mod faults;
 mod fleet;
 mod keys;
+mod machines;
+#[path = "../curl/namespace.rs"]
+mod namespace;
 mod quota;
 mod server;
 mod strangers;
