@@ -23,6 +23,7 @@ mod pid1;
 mod quotas;
 mod replay;
 mod scopes;
+mod scopes_file;
 mod settings;
 mod signals;
 mod start;

@@ -1,0 +1,614 @@
+//! Scopes in files: many processes, one budget, and whatever can happen to the file.
+
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::{CWD, FileType, FlockOperation, Mode, flock, mknodat};
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::support::{Finished, Lab, Running, has_programs, is_root, pause, proc, skip, wait_until};
+
+/// The scope `q` in the folder `s`, with ten tokens, five a retry, and no refill.
+const SCOPE: &str = "--scope q --state-dir s --quota-capacity 10 --quota-cost 5 --quota-refill 0 --base-delay 0";
+
+/// What the options above print to standard error where attempts fail.
+const REFUSED: &str = "quota";
+
+/// The record that counts in a scope's file.
+#[track_caller]
+fn record(path: &Path) -> Value {
+    let text = fs::read_to_string(path).expect("a scope's file");
+    assert_eq!(text.len(), 2048, "{text}");
+    let records = text.lines().filter_map(|line| serde_json::from_str(line.trim_end()).ok());
+    records.max_by_key(|record: &Value| record["sequence"].as_u64()).expect("a record")
+}
+
+/// The tokens in the scope `q`.
+#[track_caller]
+fn tokens(lab: &Lab) -> u64 {
+    record(&lab.path("s/q.scope"))["tokens"].as_u64().expect("a number of tokens")
+}
+
+/// Runs a command that fails, with the scope `q`.
+fn fail(lab: &Lab, options: &str) -> Finished {
+    lab.run(SCOPE).words(options).command(&["false"]).finish()
+}
+
+/// The names in the folder of the scopes.
+fn names(lab: &Lab) -> Vec<String> {
+    let entries = fs::read_dir(lab.path("s")).expect("a folder");
+    let mut names: Vec<_> =
+        entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+// B97
+#[test]
+fn the_next_process_finds_what_the_last_one_left() {
+    let lab = Lab::new();
+    fail(&lab, "-n 50").exited(1).stopped(3, "quota").says(&[REFUSED]);
+    fail(&lab, "-n 50").exited(1).stopped(1, "quota").says(&[REFUSED]);
+    fail(&lab, "-n 50 --scope other").exited(1).stopped(3, "quota").says(&[REFUSED]);
+    assert_eq!(names(&lab), ["other.scope", "q.scope"]);
+}
+
+// B96
+#[test]
+fn successes_bring_the_quota_back() {
+    let lab = Lab::new();
+    fail(&lab, "-n 3").exited(1).stopped(3, "attempts");
+    assert_eq!(tokens(&lab), 0);
+    for left in 1..=5 {
+        lab.run(SCOPE).command(&["true"]).finish().exited(0);
+        assert_eq!(tokens(&lab), left);
+    }
+    let run = lab.run(SCOPE).sh("[ $RETRYX_RUN_ATTEMPT = 2 ]").finish();
+    run.exited(0).stopped(2, "success");
+    assert_eq!(run.each("retry_scheduled", "quota_left"), [0]);
+    assert_eq!(tokens(&lab), 5);
+}
+
+// B106
+#[test]
+fn a_job_that_always_fails_does_not_hammer_on_every_tick() {
+    let lab = Lab::new();
+    let options = "--quota-refill 0.0166 -n 3";
+    fail(&lab, options).exited(1).stopped(3, "attempts");
+    for _ in 0..9 {
+        let run = fail(&lab, options);
+        run.exited(1).stopped(1, "quota");
+        assert_eq!(run.messages().len(), 1, "{}", run.stderr);
+    }
+}
+
+// B37
+#[test]
+fn a_retry_inside_a_retry_draws_on_the_same_scope() {
+    let lab = Lab::new();
+    let options = "--scope q --state-dir $D/s --quota-capacity 4 --quota-cost 1 --quota-refill 0 --base-delay 0";
+    let script = format!(
+        "exec retryx {options} -n 3 --events $D/outer -- \
+         retryx {options} -n 9 --events $D/inner -- sh -c 'echo x >>$D/m; exit 1'"
+    );
+    lab.shell(&script).finish().exited(1);
+    assert_eq!(lab.lines("m").len(), 5);
+    for events in ["outer", "inner"] {
+        assert_eq!(lab.lines(events).last().map(|line| line.contains("\"reason\":\"quota\"")), Some(true));
+    }
+}
+
+// B99, B105
+#[test]
+fn a_damaged_file_is_set_aside_said_once_and_started_afresh() {
+    let lab = Lab::new();
+    fail(&lab, "-n 2");
+    let good = lab.lines("s/q.scope")[0].trim_end().to_owned();
+    let with_tokens = |tokens: &str| good.replace("\"tokens\":5", &format!("\"tokens\":{tokens}")).into_bytes();
+    let damaged: Vec<Vec<u8>> = vec![
+        Vec::new(),
+        b"{".into(),
+        vec![0; 4096],
+        format!("{good}}}").into_bytes(),
+        format!("{}}}", lab.read("s/q.scope")).into_bytes(),
+        b"[1, 2, 3]".into(),
+        b"\"tokens\"".into(),
+        format!("\u{feff}{good}").into_bytes(),
+        good.replace("\"schema\":1", "\"schema\":2").into_bytes(),
+        with_tokens("NaN"),
+        with_tokens("1e308"),
+        with_tokens("-5"),
+        with_tokens("\"7\""),
+        good.as_bytes()[..good.len() / 2].into(),
+        b"\xff\xfe\x00".into(),
+        vec![b'x'; 1 << 20],
+    ];
+    for content in damaged {
+        let shown = String::from_utf8_lossy(&content[..content.len().min(300)]).into_owned();
+        lab.write("s/q.scope", &content);
+        let run = lab.run(SCOPE).words("-n 2").sh("exit 7").finish();
+        run.exited(7).stopped(2, "attempts");
+        let said: Vec<_> = run.messages().into_iter().filter(|line| line.contains("starts afresh")).collect();
+        assert_eq!(said.len(), 1, "{shown}: {}", run.stderr);
+        assert!(said[0].contains("s/q.scope") && said[0].contains("q.scope.damaged"), "{}", said[0]);
+        assert_eq!(fs::read(lab.path("s/q.scope.damaged")).expect("what was there"), content);
+        // Never more than what the command line says.
+        assert_eq!(run.each("retry_scheduled", "quota_left"), [5], "{shown}");
+        let run = lab.run(SCOPE).command(&["true"]).finish();
+        assert_eq!((run.exited(0).stderr.as_str(), tokens(&lab)), ("", 6), "{shown}");
+    }
+    assert_eq!(names(&lab), ["q.scope", "q.scope.damaged"]);
+}
+
+// B105
+#[test]
+fn another_capacity_than_the_command_line_s_makes_no_tokens() {
+    let lab = Lab::new();
+    fail(&lab, "-n 1 --quota-capacity 4000");
+    assert_eq!(tokens(&lab), 4000);
+    assert_eq!(fail(&lab, "-n 2").each("retry_scheduled", "quota_left"), [5]);
+}
+
+// B99
+#[test]
+fn a_folder_in_place_of_the_file_is_set_aside() {
+    let lab = Lab::new();
+    fs::create_dir_all(lab.path("s/q.scope/inside")).expect("a folder");
+    let run = fail(&lab, "-n 2");
+    run.exited(1).stopped(2, "attempts").says(&["it is a folder; it is kept as q.scope.damaged"]);
+    assert!(lab.path("s/q.scope.damaged/inside").is_dir());
+    assert_eq!(lab.run(SCOPE).command(&["true"]).finish().exited(0).stderr, "");
+    assert_eq!(tokens(&lab), 6);
+}
+
+// B129
+#[test]
+fn links_and_special_files_are_left_alone_and_their_targets_too() {
+    let lab = Lab::new();
+    fail(&lab, "-n 1");
+    let good = lab.read("s/q.scope");
+    for name in ["victim", "s/victim"] {
+        lab.write(name, &good);
+    }
+    let plants: [(&dyn Fn(&Path), &str); 5] = [
+        (&|path| symlink(lab.path("victim"), path).expect("a link"), "is a symbolic link"),
+        (&|path| symlink("victim", path).expect("a link"), "is a symbolic link"),
+        (&|path| symlink("nothing", path).expect("a link"), "is a symbolic link"),
+        (&|path| fs::hard_link(lab.path("victim"), path).expect("a link"), "has another name too"),
+        (&|path| mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a pipe"), "is no regular file"),
+    ];
+    for (plant, why) in plants {
+        fs::remove_file(lab.path("s/q.scope")).expect("something to remove");
+        plant(&lab.path("s/q.scope"));
+        let run = fail(&lab, "-n 3");
+        run.exited(1).stopped(3, "attempts").says(&["scope 'q' is not shared", why, "--state-dir"]);
+        assert_eq!(run.messages().iter().filter(|line| line.contains("not shared")).count(), 1);
+        assert_eq!((lab.read("victim"), lab.read("s/victim")), (good.clone(), good.clone()));
+        assert_eq!(names(&lab), ["q.scope", "victim"]);
+    }
+    // What is set aside replaces a link and does not follow it.
+    symlink(lab.path("victim"), lab.path("s/q.scope.damaged")).expect("a link");
+    fs::remove_file(lab.path("s/q.scope")).expect("the last plant");
+    lab.write("s/q.scope", "{");
+    fail(&lab, "-n 1").exited(1);
+    assert_eq!((lab.read("victim"), lab.read("s/q.scope.damaged")), (good, "{".to_owned()));
+}
+
+// B129
+#[test]
+fn what_another_user_planted_in_a_shared_folder_is_not_used() {
+    if !is_root() {
+        skip!("needs root, to make what belongs to others");
+    }
+    let lab = Lab::new();
+    fs::create_dir(lab.path("shared")).expect("a folder");
+    fs::create_dir(lab.path("victim")).expect("a folder");
+    fs::set_permissions(lab.path("shared"), Permissions::from_mode(0o1777)).expect("a folder");
+    symlink(lab.path("victim"), lab.path("shared/link")).expect("a link");
+    let run = |folder: &str| {
+        let options = format!("--scope q --state-dir {folder} -n 1");
+        lab.run(&options).command(&["false"]).finish()
+    };
+    run("shared/link").exited(1);
+    assert!(lab.path("victim/q.scope").exists(), "a link of one's own is followed");
+    fs::remove_file(lab.path("victim/q.scope")).expect("a file");
+    std::os::unix::fs::lchown(lab.path("shared/link"), Some(65534), None).expect("root");
+    for folder in ["shared/link", "shared/link/", "shared/link/deeper", "shared/./link/."] {
+        run(folder).exited(1).says(&["not shared", "is a link that belongs to another user (65534)"]);
+        assert_eq!(fs::read_dir(lab.path("victim")).expect("a folder").count(), 0);
+    }
+    // A file of another user's.
+    run("s").exited(1);
+    let before = lab.read("s/q.scope");
+    std::os::unix::fs::chown(lab.path("s/q.scope"), Some(65534), None).expect("root");
+    run("s").exited(1).says(&["not shared", "s/q.scope belongs to another user (65534)"]);
+    assert_eq!(lab.read("s/q.scope"), before);
+    assert_eq!(names(&lab), ["q.scope"]);
+}
+
+/// Runs a script as nobody, who finds retryx as `$R` and may write in the scratch folder.
+fn as_nobody(lab: &Lab, script: &str) -> Finished {
+    for (path, mode) in [("", 0o777), ("tmp", 0o777)] {
+        fs::set_permissions(lab.path(path), Permissions::from_mode(mode)).expect("a folder");
+    }
+    // Where the tests were built may be closed to others.
+    let copy = lab.path("copy");
+    if !copy.exists() {
+        fs::copy(Lab::binary(), &copy).expect("a copy");
+    }
+    let other = ["--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-c", script];
+    lab.program("setpriv").args(other).env("R", copy).env("Q", SCOPE).finish()
+}
+
+// B99
+#[test]
+fn what_may_not_be_read_or_written_never_fails_a_job() {
+    if !is_root() || !has_programs(&["setpriv"]) {
+        skip!("needs root and setpriv");
+    }
+    let lab = Lab::new();
+    let run = as_nobody(&lab, "$R $Q -n 2 -- sh -c 'exit 7'; $R $Q -n 1 -- true; chmod 0 s/q.scope");
+    run.exited(0);
+    assert!(!run.stderr.contains("shared"), "{}", run.stderr);
+    let run = as_nobody(&lab, "$R $Q -n 2 -- sh -c 'exit 7'");
+    run.exited(7).says(&["s/q.scope was no good: it may not be read and written; it is kept as q.scope.damaged"]);
+    let run = as_nobody(&lab, "$R $Q -- true");
+    assert_eq!((run.exited(0).stderr.as_str(), tokens(&lab)), ("", 6));
+    // A folder that may be read: the scopes in it are shared, as no entry has to be made.
+    let run = as_nobody(&lab, "chmod 555 s; $R $Q -- true");
+    assert_eq!((run.exited(0).stderr.as_str(), tokens(&lab)), ("", 7));
+    let run = as_nobody(&lab, "chmod 0 s/q.scope; $R $Q -- sh -c 'exit 9'");
+    run.exited(9).says(&["not shared", "cannot be set aside: permission denied"]);
+    as_nobody(&lab, "$R $Q --scope new -- sh -c 'exit 9'").exited(9).says(&["not shared", "cannot be made"]);
+    as_nobody(&lab, "chmod 0 s; $R $Q -- sh -c 'exit 9'").exited(9).says(&["not shared", "permission denied"]);
+    // Other people's folders, and places that are none.
+    for folder in ["/root/s", "/proc/s", "/dev/null", "copy", "copy/s", "/sys"] {
+        let run = as_nobody(&lab, &format!("$R --scope q --state-dir {folder} -n 2 --base-delay 0 -- sh -c 'exit 9'"));
+        run.exited(9).says(&["scope 'q' is not shared", folder, "--state-dir"]);
+    }
+}
+
+/// Runs a script in a mount namespace of its own, with a small file system at `s`.
+fn on_a_disk(lab: &Lab, script: &str) -> Option<Finished> {
+    fs::create_dir_all(lab.path("s")).expect("a folder");
+    let script = format!("set -e; mount -t tmpfs -o size=64k none s; {script}");
+    if !is_root() || !has_programs(&["unshare", "mount"]) {
+        return None;
+    }
+    Some(lab.program("unshare").args(["-m", "sh", "-c", &script]).env("Q", SCOPE).finish())
+}
+
+#[test]
+fn a_full_disk_stops_no_update_and_no_job() {
+    let lab = Lab::new();
+    let script = "$R $Q -n 2 -- false 2>e1 || cat s/q.scope >before
+        dd if=/dev/zero of=s/fill 2>/dev/null || :
+        $R $Q --scope new -n 2 -- sh -c 'exit 7' 2>e2 || echo $? >status
+        $R $Q -n 2 -- false 2>e3 || cat s/q.scope >after
+        ls s >names";
+    let Some(run) = on_a_disk(&lab, script) else { skip!("needs to mount a tmpfs") };
+    run.exited(0);
+    assert_eq!((lab.read("status").as_str(), lab.read("names").as_str()), ("7\n", "fill\nq.scope\n"));
+    assert!(!lab.read("e1").contains("shared") && !lab.read("e3").contains("shared"), "{}", lab.read("e3"));
+    let said = lab.read("e2");
+    assert!(said.contains("scope 'new' is not shared") && said.contains("no space left"), "{said}");
+    let tokens = |name: &str| record(&lab.path(name))["tokens"].clone();
+    assert_eq!((tokens("before"), tokens("after")), (5.into(), 0.into()));
+}
+
+// B99
+#[test]
+fn a_read_only_file_system_is_said_once_and_can_be_looked_at() {
+    let lab = Lab::new();
+    let script = "$R $Q -n 2 -- false 2>e1 || :
+        mount -o remount,ro none s
+        $R $Q -n 3 -- sh -c 'exit 7' 2>e2 || echo $? >status
+        $R $Q --scope new -n 1 -- sh -c 'exit 8' 2>e3 || echo $? >>status
+        $R quota show q --state-dir s --format json >shown
+        $R quota list --state-dir s >list";
+    let Some(run) = on_a_disk(&lab, script) else { skip!("needs to mount a tmpfs") };
+    run.exited(0);
+    assert_eq!(lab.read("status"), "7\n8\n");
+    for name in ["e2", "e3"] {
+        let said = lab.lines(name).into_iter().filter(|line| line.contains("not shared")).collect::<Vec<_>>();
+        assert!(said.len() == 1 && said[0].contains("read-only file system"), "{said:?}");
+    }
+    let shown: Value = serde_json::from_str(&lab.read("shown")).expect("JSON");
+    assert_eq!(shown["tokens"], 5);
+    assert!(lab.read("list").contains('q'));
+}
+
+/// Runs a command that fails under strace, which has the system answer as it says.
+fn injected(lab: &Lab, inject: &str, options: &str) -> Finished {
+    let strace = lab.program("strace").args(["-qq", "-o", "/dev/null", "-e", &format!("inject={inject}")]);
+    strace.arg(Lab::binary()).words(SCOPE).words(options).command(&["false"]).finish()
+}
+
+#[test]
+fn what_the_file_system_cannot_do_is_said_once() {
+    let lab = Lab::new();
+    if !has_programs(&["strace"])
+        || lab.program("strace").args(["-o", "/dev/null", "true"]).finish().status.code() != Some(0)
+    {
+        skip!("needs strace");
+    }
+    fail(&lab, "-n 1");
+    for (inject, why) in [
+        ("flock:error=ENOLCK", "s/q.scope is on a file system without locks"),
+        ("flock:error=ENOSYS", "s/q.scope is on a file system without locks"),
+        ("pread64:error=EIO", "s/q.scope cannot be read: input/output error"),
+        ("pwrite64:error=EIO", "s/q.scope cannot be written: input/output error"),
+        ("pwrite64:error=ENOSPC", "s/q.scope cannot be written: no space left"),
+        ("pwrite64:retval=100", "s/q.scope cannot be written: no space left"),
+    ] {
+        let run = injected(&lab, inject, "-n 3");
+        run.exited(1).says(&["scope 'q' is not shared", why]);
+        assert_eq!(run.messages().iter().filter(|line| line.contains("not shared")).count(), 1);
+        assert_eq!(tokens(&lab), 10, "{inject}");
+    }
+    // A new file without the means to make one at once.
+    let run = injected(&lab, "?linkat:error=ENOENT:when=1", "-n 2 --scope new");
+    assert!(!run.exited(1).stderr.contains("shared"), "{}", run.stderr);
+    assert_eq!(record(&lab.path("s/new.scope"))["tokens"], 5);
+    assert_eq!(names(&lab), ["new.scope", "q.scope"]);
+}
+
+#[test]
+fn killed_at_any_step_it_leaves_the_old_state_or_the_new() {
+    let lab = Lab::new();
+    if !has_programs(&["strace"])
+        || lab.program("strace").args(["-o", "/dev/null", "true"]).finish().status.code() != Some(0)
+    {
+        skip!("needs strace");
+    }
+    let steps = "?open,openat,?stat,?newfstatat,fstat,?statx,?lstat,?mkdir,?mkdirat,flock,pread64,pwrite64,linkat,fchmod,\
+        ftruncate,?rename,?renameat,?renameat2";
+    fail(&lab, "-n 1");
+    let kept = lab.read("s/q.scope");
+    let edited = format!("\n{}\n{}", kept.lines().next().expect("a line").trim_end(), " ".repeat(3000));
+    for before in [None, Some(kept), Some(edited), Some("{".to_owned())] {
+        let mut was_killed = true;
+        for step in 1.. {
+            if !was_killed {
+                assert!(step > 20, "only {step} steps");
+                break;
+            }
+            let _ = fs::remove_dir_all(lab.path("s"));
+            if let Some(before) = &before {
+                fs::create_dir(lab.path("s")).expect("a folder");
+                lab.write("s/q.scope", before);
+            }
+            let run = injected(&lab, &format!("{steps}:signal=KILL:when={step}"), "-n 2");
+            was_killed = run.status.code() != Some(1);
+            // The next run finds it good: with all tokens or with one retry paid, and the token of
+            // its own success.
+            let run = lab.run(SCOPE).command(&["true"]).finish();
+            run.exited(0);
+            assert!(!run.stderr.contains("shared"), "{step}: {}", run.stderr);
+            let still_damaged = before.as_deref() == Some("{") && run.stderr.contains("starts afresh");
+            assert!(run.stderr.is_empty() || still_damaged, "{step}: {}", run.stderr);
+            assert!([10, 6].contains(&tokens(&lab)), "{step}: {}", tokens(&lab));
+            assert!(names(&lab).iter().all(|name| name.starts_with("q.scope")), "{:?}", names(&lab));
+        }
+    }
+}
+
+// B100
+#[test]
+fn a_holder_of_the_lock_that_is_stopped_holds_nobody_up_and_killed_it_is_free() {
+    let lab = Lab::new();
+    fail(&lab, "-n 1");
+    let script = "use Fcntl ':flock'; open F, '+<', 's/q.scope'; flock F, LOCK_EX; kill 'STOP', $$; sleep 1 while 1";
+    let holder = lab.program("perl").args(["-e", script]).start();
+    wait_until("the holder is stopped", || proc::is_stopped(holder.pid));
+    let run = fail(&lab, "-n 3");
+    run.exited(1)
+        .stopped(3, "attempts")
+        .says(&["scope 'q' is not shared", "s/q.scope has been locked by another process"]);
+    assert_eq!(tokens(&lab), 10);
+    // Who only looks does not wait.
+    lab.bare("quota show q --state-dir s").finish().exited(0);
+    holder.signal(Signal::KILL);
+    holder.finish().died_of(Signal::KILL);
+    fail(&lab, "-n 2").exited(1);
+    assert_eq!(tokens(&lab), 5);
+}
+
+/// Whether a process has that file open.
+fn has_open(process: &Running, path: &Path) -> bool {
+    let entries = fs::read_dir(format!("/proc/{}/fd", process.pid)).into_iter().flatten().flatten();
+    entries.filter_map(|entry| fs::read_link(entry.path()).ok()).any(|open| open == path)
+}
+
+// B100
+#[test]
+fn a_file_that_is_replaced_while_its_lock_is_waited_for_is_opened_anew() {
+    let lab = Lab::new();
+    fail(&lab, "-n 1");
+    let path = lab.path("s/q.scope").canonicalize().expect("a path");
+    let old = lab.read("s/q.scope");
+    // The lock is given up for after a while, and a slow machine may need longer here.
+    for _ in 0..50 {
+        let file = File::options().read(true).write(true).open(&path).expect("the file");
+        flock(&file, FlockOperation::LockExclusive).expect("the lock");
+        let run = lab.run(SCOPE).words("-n 2").command(&["false"]).start();
+        wait_until("the run waits", || has_open(&run, &path) || !run.is_running());
+        lab.write("new", old.replace("\"tokens\":10", "\"tokens\":07").replace("\"tokens\":07", "\"tokens\": 7"));
+        fs::rename(lab.path("new"), &path).expect("a file");
+        flock(&file, FlockOperation::Unlock).expect("the lock");
+        let run = run.finish();
+        run.exited(1);
+        let mut left = String::new();
+        std::io::Read::read_to_string(&mut &file, &mut left).expect("the old file");
+        assert_eq!(left, old);
+        if !run.stderr.contains("not shared") {
+            assert_eq!(tokens(&lab), 2);
+            return;
+        }
+        lab.write("s/q.scope", &old);
+    }
+    panic!("never in time");
+}
+
+// B100
+#[test]
+fn sixty_four_at_once_make_one_file_and_lose_nothing() {
+    let lab = Lab::new();
+    let options = "--scope q --state-dir s --quota-capacity 100000 --quota-cost 7 --quota-refill 0 --base-delay 0 -n 3";
+    let runs: Vec<_> = (0..64).map(|_| lab.run(options).command(&["false"]).start()).collect();
+    let mut paid = 0;
+    for run in runs {
+        paid += shared_retries(run.finish().exited(1)).0;
+    }
+    assert_eq!(tokens(&lab), 100_000 - 7 * paid);
+    let inode = fs::metadata(lab.path("s/q.scope")).expect("a file").ino();
+    let runs: Vec<_> = (0..20).map(|_| lab.run(options).command(&["false"]).start()).collect();
+    for run in runs {
+        paid += shared_retries(run.finish().exited(1)).0;
+    }
+    assert_eq!(tokens(&lab), 100_000 - 7 * paid);
+    // It was neither unlinked nor renamed, and nothing was left beside it.
+    assert_eq!(fs::metadata(lab.path("s/q.scope")).expect("a file").ino(), inode);
+    assert_eq!(names(&lab), ["q.scope"]);
+}
+
+/// How many retries a run says it paid from the scope for sure, and at most: where a machine is
+/// so loaded that the lock is given up for, those after that are its own for a while.
+fn shared_retries(run: &Finished) -> (u64, u64) {
+    let retries = |text: &str| text.lines().filter(|line| line.contains("; retrying ")).count() as u64;
+    let sure = run.stderr.split("is not shared").next().unwrap_or_default();
+    (retries(sure), retries(&run.stderr))
+}
+
+#[test]
+fn with_random_kills_the_tokens_of_the_survivors_add_up() {
+    const CAPACITY: u64 = 4_000_000_000;
+    /// What a survivor pays; all the killed together pay less.
+    const COST: u64 = 100_000;
+    let lab = Lab::new();
+    let options = |cost, attempts| {
+        format!(
+            "--scope q --state-dir s --quota-capacity {CAPACITY} --quota-refill 0 --quota-cost {cost} \
+             -n {attempts} --mode fixed --base-delay 1ms"
+        )
+    };
+    let start = |cost, attempts| lab.run(&options(cost, attempts)).command(&["false"]).start();
+    let (mut killed, mut survivors) = (Vec::new(), Vec::new());
+    let mut seed = 12_345_u32;
+    for _ in 0..100 {
+        killed.push(start(1, 500));
+        survivors.push(start(COST, 8));
+        if killed.len() >= 8 {
+            // Linear congruence (Numerical Recipes): which one, and after how long.
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            pause(Duration::from_micros(u64::from(seed >> 16) % 3000));
+            killed[seed as usize % killed.len()].signal(Signal::KILL);
+        }
+    }
+    for run in &killed {
+        run.signal(Signal::KILL);
+    }
+    let (mut sure, mut most) = (0, 0);
+    for run in survivors {
+        let run = run.finish();
+        run.exited(1).stopped(8, "attempts");
+        let (least, all) = shared_retries(&run);
+        (sure, most) = (sure + least, most + all);
+    }
+    let (mut sure_of_killed, mut most_of_killed) = (0, 0);
+    for run in killed {
+        let run = run.finish();
+        run.died_of(Signal::KILL);
+        let (least, all) = shared_retries(&run);
+        // It may have paid, and died before it could say so.
+        (sure_of_killed, most_of_killed) = (sure_of_killed + least, most_of_killed + all + 1);
+    }
+    assert!(sure > 0 && sure_of_killed > 0, "nothing was paid");
+    let paid = CAPACITY - tokens(&lab);
+    assert!((sure..=most).contains(&(paid / COST)), "{paid}: {sure} to {most}");
+    assert!((sure_of_killed..=most_of_killed).contains(&(paid % COST)), "{paid}: {sure_of_killed} to {most_of_killed}");
+    assert_eq!(names(&lab), ["q.scope"]);
+    assert_eq!(lab.run(SCOPE).command(&["true"]).finish().exited(0).stderr, "");
+}
+
+// B130
+#[test]
+fn files_and_folders_are_for_this_user_only_whatever_the_umask() {
+    for umask in ["000", "077", "022"] {
+        let lab = Lab::new();
+        let script = format!("umask {umask}; retryx --scope q --state-dir a/b/c -- true; retryx --scope h -- true");
+        assert_eq!(lab.shell(&script).finish().exited(0).stderr, "");
+        let mode = |path: &str| fs::metadata(lab.path(path)).expect("a path").permissions().mode() & 0o7777;
+        for folder in ["a", "a/b", "a/b/c", "home/.local", "home/.local/state", "home/.local/state/retryx"] {
+            assert_eq!(mode(folder), 0o700, "{folder}");
+        }
+        for file in ["a/b/c/q.scope", "home/.local/state/retryx/h.scope"] {
+            assert_eq!(mode(file), 0o600, "{file}");
+        }
+    }
+    // A folder that was there stays as it was.
+    let lab = Lab::new();
+    fs::create_dir(lab.path("s")).expect("a folder");
+    fs::set_permissions(lab.path("s"), Permissions::from_mode(0o2755)).expect("a folder");
+    fail(&lab, "-n 1").exited(1);
+    assert_eq!(fs::metadata(lab.path("s")).expect("a folder").permissions().mode() & 0o7777, 0o2755);
+}
+
+// B130
+#[test]
+fn killed_in_mid_run_it_leaves_the_scope_s_file_only_and_the_command_never_saw_it() {
+    let lab = Lab::new();
+    let script = "ls -l /proc/self/fd >>fds; [ $RETRYX_RUN_ATTEMPT = 2 ] || exit 1; echo >ready; exec sleep 300";
+    let run = lab.run(SCOPE).sh(script).start();
+    lab.await_file("ready");
+    run.signal(Signal::KILL);
+    run.finish().died_of(Signal::KILL);
+    assert_eq!((names(&lab), tokens(&lab)), (vec!["q.scope".to_owned()], 5));
+    let seen = lab.read("fds");
+    assert!(seen.contains("/dev/null") && !seen.contains("scope") && !seen.contains("/s\n"), "{seen}");
+}
+
+// B126
+#[test]
+fn without_a_home_a_scope_is_not_shared_and_the_job_runs() {
+    let lab = Lab::new();
+    let run = |options: &str| lab.bare(options).empty_env().command(&["true"]).finish();
+    assert_eq!(run("").exited(0).stderr, "");
+    let bare = run("--scope q");
+    bare.exited(0).says(&["scope 'q' is not shared: neither XDG_STATE_HOME nor HOME is set; give --state-dir DIR"]);
+    assert_eq!(bare.messages().len(), 1);
+    let run = |name, value: PathBuf| {
+        let run = lab.bare("--scope q --state-dir").arg("gone/s").env(name, value).command(&["true"]).finish();
+        run.exited(0);
+    };
+    run("HOME", lab.path("nobody"));
+    // A folder that is gone, and one that is named from there.
+    let script = "mkdir gone2 && cd gone2 && rmdir ../gone2 && exec $R --scope q --state-dir s -- sh -c 'exit 3'";
+    lab.shell(script).finish().exited(3).says(&["scope 'q' is not shared", "s cannot be made: no such file"]);
+    // What is no absolute path does not count (XDG Base Directory Specification).
+    let run = lab.bare("--scope q").env("XDG_STATE_HOME", "relative").command(&["true"]).finish();
+    assert_eq!(run.exited(0).stderr, "");
+    assert!(lab.path("home/.local/state/retryx/q.scope").exists());
+    let run = lab.bare("--scope q").env("XDG_STATE_HOME", lab.path("x")).command(&["true"]).finish();
+    assert_eq!(run.exited(0).stderr, "");
+    assert!(lab.path("x/retryx/q.scope").exists());
+}
+
+#[test]
+fn names_of_scopes_reach_no_other_folder() {
+    let lab = Lab::new();
+    for name in ["../x", "/x", "..", ".", "a/../../b", "é ü"] {
+        lab.bare("--state-dir s --scope").arg(name).command(&["true"]).finish().exited(0);
+    }
+    let made = ["%2E.scope", "%2E%2Fx.scope", "%2E..scope", "%2F", "a%2F", "%C3"];
+    assert_eq!(names(&lab).len(), 6, "{:?} {made:?}", names(&lab));
+    let mut beside: Vec<_> = fs::read_dir(lab.path("")).expect("a folder").flatten().map(|e| e.file_name()).collect();
+    beside.retain(|name| {
+        !["home", "tmp", "bin", "s"].contains(&name.to_str().unwrap_or_default())
+            && !name.to_string_lossy().starts_with("run-")
+    });
+    assert_eq!(beside, Vec::<std::ffi::OsString>::new());
+}
