@@ -425,7 +425,9 @@ impl Reporter for Text<'_> {
                 }
             }
             Event::Stopped { summary, elapsed, quota_left, is_shared, .. } => {
-                let spent = self.spent(*quota_left, *is_shared);
+                // A plain run is not to pay for words that it does not say.
+                let is_spent = summary.reason == StopReason::Quota;
+                let spent = if is_spent { self.spent(*quota_left, *is_shared) } else { String::new() };
                 self.stopped(summary, *elapsed, &spent);
             }
         }
