@@ -2,7 +2,7 @@
 # Generated: change the code, then BLESS=1 cargo test --test generated
 
 _retryx() {
-    local cur="$2" prev="$3" i=1 sub="" verbatim="" first="" words
+    local cur="$2" prev="$3" i=1 sub="" verbatim="" first="" verb="" words
     COMPREPLY=()
 
     # Bash takes --option=value for three words.
@@ -16,14 +16,19 @@ _retryx() {
     while [[ ${i} -lt ${COMP_CWORD} ]]; do
         case "${COMP_WORDS[i]}" in
             --) verbatim=yes; i=$((i + 1)); break ;;
-            --base-delay|--body|--cacert|--cert|--checksum|--class|--connect-timeout|--connect-to|--continue-at|--cookie|--data|--data-binary|--data-raw|--data-urlencode|--deadline|--delays|--dump-header|--events|--exit|--exit-code-on-failure|--factor|--fail-on|--form|--format|--header|--idempotency-key|--idle-timeout|--jitter|--json|--key|--kill-after|--kill-signal|--max-attempts|--max-backoff|--max-redirs|--max-retry-after|--max-time|--min-delay|--mode|--noproxy|--output|--output-dir|--preset|--program|--proxy|--quota-capacity|--quota-cost|--quota-refill|--range|--referer|--request|--resolve|--retry-after-match|--retry-on|--seed|--service|--signal|--stagger|--status|--stderr|--stderr-text|--stdin|--stdout|--stdout-text|--succeed-on|--throttle-base-delay|--throttle-on|--timeout|--total-timeout|--unix-socket|--upload-file|--user|--user-agent|--variable|--write-out|-A|-C|-D|-E|-F|-H|-T|-X|-b|-d|-e|-k|-m|-n|-o|-r|-u|-w|-x) [[ "${COMP_WORDS[i + 1]}" == "=" ]] && i=$((i + 1)); i=$((i + 2)) ;;
+            --base-delay|--body|--cacert|--cert|--checksum|--class|--connect-timeout|--connect-to|--continue-at|--cookie|--data|--data-binary|--data-raw|--data-urlencode|--deadline|--delays|--dump-header|--events|--exit|--exit-code-on-failure|--factor|--fail-on|--form|--format|--header|--idempotency-key|--idle-timeout|--jitter|--json|--key|--kill-after|--kill-signal|--max-attempts|--max-backoff|--max-redirs|--max-retry-after|--max-time|--min-delay|--mode|--noproxy|--output|--output-dir|--preset|--program|--proxy|--quota-capacity|--quota-cost|--quota-refill|--range|--referer|--request|--resolve|--retry-after-match|--retry-on|--scope|--scope-ttl|--seed|--service|--signal|--stagger|--state-dir|--status|--stderr|--stderr-text|--stdin|--stdout|--stdout-text|--store|--succeed-on|--throttle-base-delay|--throttle-on|--timeout|--tokens|--total-timeout|--unix-socket|--upload-file|--user|--user-agent|--variable|--write-out|-A|-C|-D|-E|-F|-H|-T|-X|-b|-d|-e|-k|-m|-n|-o|-r|-u|-w|-x) [[ "${COMP_WORDS[i + 1]}" == "=" ]] && i=$((i + 1)); i=$((i + 2)) ;;
             -*) i=$((i + 1)) ;;
-            http|plan|explain)
+            http|plan|explain|quota)
                 [[ -n "${sub}" ]] && break
                 sub="${COMP_WORDS[i]}"
                 i=$((i + 1))
                 ;;
-            *) break ;;
+            *)
+                # The options of quota may stand after its words.
+                [[ "${sub}" == quota ]] || break
+                verb="${COMP_WORDS[i]}"
+                i=$((i + 1))
+                ;;
         esac
     done
 
@@ -32,6 +37,7 @@ _retryx() {
             *,--mode) COMPREPLY=($(compgen -W "standard aws adaptive legacy google fixed linear exponential decorrelated" -- "${cur}")) ;;
             *,--service) COMPREPLY=($(compgen -W "dynamodb" -- "${cur}")) ;;
             *,--jitter) COMPREPLY=($(compgen -W "full equal fraction none" -- "${cur}")) ;;
+            *,--state-dir) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -d -- "${cur}") ;;
             *,--stdin) COMPREPLY=($(compgen -W "auto replay inherit null" -- "${cur}")) ;;
             *,--stdout) COMPREPLY=($(compgen -W "each final success" -- "${cur}")) ;;
             *,--stderr) COMPREPLY=($(compgen -W "each final success" -- "${cur}")) ;;
@@ -39,7 +45,14 @@ _retryx() {
             plan,--class) COMPREPLY=($(compgen -W "transient throttling" -- "${cur}")) ;;
             plan,--format) COMPREPLY=($(compgen -W "table json csv" -- "${cur}")) ;;
             explain,--format) COMPREPLY=($(compgen -W "text json" -- "${cur}")) ;;
+            quota,--state-dir) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -d -- "${cur}") ;;
+            quota,--format) COMPREPLY=($(compgen -W "text json" -- "${cur}")) ;;
         esac
+        return 0
+    fi
+
+    if [[ "${sub}" == quota && "${cur}" != -* ]]; then
+        [[ -z "${verb}" ]] && COMPREPLY=($(compgen -W "list show reset set" -- "${cur}"))
         return 0
     fi
 
@@ -55,15 +68,16 @@ _retryx() {
             mapfile -t COMPREPLY < <(compgen -c -- "${cur}")
         fi
         if [[ -n "${first}" && -z "${verbatim}${sub}" ]]; then
-            COMPREPLY+=($(compgen -W "http plan explain" -- "${cur}"))
+            COMPREPLY+=($(compgen -W "http plan explain quota" -- "${cur}"))
         fi
         return 0
     fi
 
-    words="--mode --service -n --max-attempts --delays --base-delay --throttle-base-delay --factor --max-backoff --min-delay --jitter --stagger --seed --retry-on --throttle-on --fail-on --succeed-on --retry-429 --preset --watch --retry-after-match --max-retry-after --sole-retrier --quota-capacity --quota-cost --quota-refill --no-quota --long-poll --deadline --timeout --idle-timeout --total-timeout -k --kill-after --kill-signal --stdin --stdout --stderr --shell --own-group --exit-code-on-failure --events --log-arguments -q --quiet -v --verbose -h --help -V --version"
+    words="--mode --service -n --max-attempts --delays --base-delay --throttle-base-delay --factor --max-backoff --min-delay --jitter --stagger --seed --retry-on --throttle-on --fail-on --succeed-on --retry-429 --preset --watch --retry-after-match --max-retry-after --sole-retrier --quota-capacity --quota-cost --quota-refill --no-quota --scope --scope-ttl --store --state-dir --long-poll --deadline --timeout --idle-timeout --total-timeout -k --kill-after --kill-signal --stdin --stdout --stderr --shell --own-group --exit-code-on-failure --events --log-arguments -q --quiet -v --verbose -h --help -V --version"
     [[ "${sub}" == http ]] && words+=" -X --request -H --header -d --data --data-raw --data-binary --data-urlencode --json -F --form -T --upload-file -G --get -u --user -A --user-agent -e --referer -b --cookie -r --range --compressed -L --location --location-trusted --max-redirs -g --globoff --variable --idempotent --idempotency-key -o --output -O --remote-name --output-dir -D --dump-header -i --include -I --head -s --silent -S --show-error -f --fail --fail-with-body -w --write-out -N --no-buffer -C --continue-at --checksum -k --insecure --cacert -E --cert --key -x --proxy --noproxy --resolve --connect-to --unix-socket -4 --ipv4 -6 --ipv6 --connect-timeout -m --max-time"
     [[ "${sub}" == plan ]] && words+=" --class --format --explain-config"
     [[ "${sub}" == explain ]] && words+=" --exit --signal --timed-out --program --stdout-text --stderr-text --status --header --body --format"
+    [[ "${sub}" == quota ]] && words="--quota-capacity --quota-refill --scope-ttl --store --state-dir -q --quiet -h --help -V --version --tokens --format"
     COMPREPLY=($(compgen -W "${words}" -- "${cur}"))
 }
 

@@ -2,7 +2,7 @@
 # Generated: change the code, then BLESS=1 cargo test --test generated
 
 # Whether the words before the cursor are in one of these places: a subcommand, none as yet,
-# or the command.
+# or the command; quota-verb after it was said what quota does.
 function __retryx_in
     set -l words (commandline -opc)[2..]
     set -l place none
@@ -11,17 +11,21 @@ function __retryx_in
             case --
                 set place command
                 break
-            case --base-delay --body --cacert --cert --checksum --class --connect-timeout --connect-to --continue-at --cookie --data --data-binary --data-raw --data-urlencode --deadline --delays --dump-header --events --exit --exit-code-on-failure --factor --fail-on --form --format --header --idempotency-key --idle-timeout --jitter --json --key --kill-after --kill-signal --max-attempts --max-backoff --max-redirs --max-retry-after --max-time --min-delay --mode --noproxy --output --output-dir --preset --program --proxy --quota-capacity --quota-cost --quota-refill --range --referer --request --resolve --retry-after-match --retry-on --seed --service --signal --stagger --status --stderr --stderr-text --stdin --stdout --stdout-text --succeed-on --throttle-base-delay --throttle-on --timeout --total-timeout --unix-socket --upload-file --user --user-agent --variable --write-out -A -C -D -E -F -H -T -X -b -d -e -k -m -n -o -r -u -w -x
+            case --base-delay --body --cacert --cert --checksum --class --connect-timeout --connect-to --continue-at --cookie --data --data-binary --data-raw --data-urlencode --deadline --delays --dump-header --events --exit --exit-code-on-failure --factor --fail-on --form --format --header --idempotency-key --idle-timeout --jitter --json --key --kill-after --kill-signal --max-attempts --max-backoff --max-redirs --max-retry-after --max-time --min-delay --mode --noproxy --output --output-dir --preset --program --proxy --quota-capacity --quota-cost --quota-refill --range --referer --request --resolve --retry-after-match --retry-on --scope --scope-ttl --seed --service --signal --stagger --state-dir --status --stderr --stderr-text --stdin --stdout --stdout-text --store --succeed-on --throttle-base-delay --throttle-on --timeout --tokens --total-timeout --unix-socket --upload-file --user --user-agent --variable --write-out -A -C -D -E -F -H -T -X -b -d -e -k -m -n -o -r -u -w -x
                 set -e words[1]
             case '-*'
-            case http plan explain
+            case http plan explain quota
                 if test $place != none
                     break
                 end
                 set place $words[1]
             case '*'
-                set place command
-                break
+                if contains $place quota quota-verb
+                    set place quota-verb
+                else
+                    set place command
+                    break
+                end
         end
         set -e words[1]
     end
@@ -60,7 +64,11 @@ complete -c retryx -n '__retryx_in none http plan explain' -l retry-after-match 
 complete -c retryx -n '__retryx_in none http plan explain' -l max-retry-after -d 'The longest wait that a server or the output may ask for [default: the longest delay, at least 60s]' -r -f
 complete -c retryx -n '__retryx_in none http plan explain' -l quota-capacity -d 'Tokens that pay for retries [default: 500 in the modes that have a quota]' -r -f
 complete -c retryx -n '__retryx_in none http plan explain' -l quota-cost -d 'Tokens a retry costs: N, or transient=N,throttling=N' -r -f
-complete -c retryx -n '__retryx_in none http plan explain' -l quota-refill -d 'Tokens that come back each second [default: 0]' -r -f
+complete -c retryx -n '__retryx_in none http plan explain' -l quota-refill -d 'Tokens that come back each second [default: 0; of a scope, what fills it in --scope-ttl]' -r -f
+complete -c retryx -n '__retryx_in none http plan explain' -l scope -d 'Share quota and rate limiter with every run of that scope' -r -f
+complete -c retryx -n '__retryx_in none http plan explain' -l scope-ttl -d 'A scope not used for that long starts full again [default: 1h]' -r -f
+complete -c retryx -n '__retryx_in none http plan explain' -l store -d 'Where scopes are kept: file, or redis://HOST for many machines [default: file]' -r -f
+complete -c retryx -n '__retryx_in none http plan explain' -l state-dir -d 'The folder of the scopes\' files [default: $XDG_STATE_HOME/retryx, or ~/.local/state/retryx]' -r -f -a "(__fish_complete_directories)"
 complete -c retryx -n '__retryx_in none http plan explain' -l deadline -d 'Start no attempt after this [default: 300s in google mode, else none]' -r -f
 complete -c retryx -n '__retryx_in none http plan explain' -l timeout -d 'End an attempt that takes longer; it is retried' -r -f
 complete -c retryx -n '__retryx_in none http plan explain' -l idle-timeout -d 'End an attempt that writes nothing for so long; it is retried' -r -f
@@ -158,7 +166,21 @@ complete -c retryx -n '__retryx_in explain' -l body -d 'The body of the answer' 
 complete -c retryx -n '__retryx_in explain' -l format -d 'How to print it [default: text]' -r -f -a "text\t''
 json\t''"
 complete -c retryx -n '__retryx_in explain' -l timed-out -d 'A time limit ended the attempt'
+complete -c retryx -n '__retryx_in quota quota-verb' -l quota-capacity -d 'Tokens that pay for retries [default: 500 in the modes that have a quota]' -r -f
+complete -c retryx -n '__retryx_in quota quota-verb' -l quota-refill -d 'Tokens that come back each second [default: 0; of a scope, what fills it in --scope-ttl]' -r -f
+complete -c retryx -n '__retryx_in quota quota-verb' -l scope-ttl -d 'A scope not used for that long starts full again [default: 1h]' -r -f
+complete -c retryx -n '__retryx_in quota quota-verb' -l store -d 'Where scopes are kept: file, or redis://HOST for many machines [default: file]' -r -f
+complete -c retryx -n '__retryx_in quota quota-verb' -l state-dir -d 'The folder of the scopes\' files [default: $XDG_STATE_HOME/retryx, or ~/.local/state/retryx]' -r -f -a "(__fish_complete_directories)"
+complete -c retryx -n '__retryx_in quota quota-verb' -l tokens -d 'The tokens that set gives a scope' -r -f
+complete -c retryx -n '__retryx_in quota quota-verb' -l format -d 'How to print scopes [default: text]' -r -f -a "text\t''
+json\t''"
+complete -c retryx -n '__retryx_in quota quota-verb' -s q -l quiet -d 'Say only what retryx itself could not do'
+complete -c retryx -n '__retryx_in quota quota-verb' -s h -l help -d 'Print help; -h prints less of it'
+complete -c retryx -n '__retryx_in quota quota-verb' -s V -l version -d 'Print the version'
 complete -c retryx -n '__retryx_in none' -x -a http -d 'Make an HTTP request, and repeat it where that is safe'
 complete -c retryx -n '__retryx_in none' -x -a plan -d 'Show the delays that a policy gives, without running anything'
 complete -c retryx -n '__retryx_in none' -x -a explain -d 'Say what an outcome is taken for, and which rule says so'
-complete -c retryx -n 'not __retryx_in explain' -x -a '(__fish_complete_subcommand -- --base-delay --body --cacert --cert --checksum --class --connect-timeout --connect-to --continue-at --cookie --data --data-binary --data-raw --data-urlencode --deadline --delays --dump-header --events --exit --exit-code-on-failure --factor --fail-on --form --format --header --idempotency-key --idle-timeout --jitter --json --key --kill-after --kill-signal --max-attempts --max-backoff --max-redirs --max-retry-after --max-time --min-delay --mode --noproxy --output --output-dir --preset --program --proxy --quota-capacity --quota-cost --quota-refill --range --referer --request --resolve --retry-after-match --retry-on --seed --service --signal --stagger --status --stderr --stderr-text --stdin --stdout --stdout-text --succeed-on --throttle-base-delay --throttle-on --timeout --total-timeout --unix-socket --upload-file --user --user-agent --variable --write-out -A -C -D -E -F -H -T -X -b -d -e -k -m -n -o -r -u -w -x)'
+complete -c retryx -n '__retryx_in none' -x -a quota -d 'Show and mend the scopes that runs share, their quotas and rate limiters'
+complete -c retryx -n '__retryx_in quota' -x -a 'list show reset set'
+complete -c retryx -n '__retryx_in quota-verb' -x
+complete -c retryx -n 'not __retryx_in explain quota quota-verb' -x -a '(__fish_complete_subcommand -- --base-delay --body --cacert --cert --checksum --class --connect-timeout --connect-to --continue-at --cookie --data --data-binary --data-raw --data-urlencode --deadline --delays --dump-header --events --exit --exit-code-on-failure --factor --fail-on --form --format --header --idempotency-key --idle-timeout --jitter --json --key --kill-after --kill-signal --max-attempts --max-backoff --max-redirs --max-retry-after --max-time --min-delay --mode --noproxy --output --output-dir --preset --program --proxy --quota-capacity --quota-cost --quota-refill --range --referer --request --resolve --retry-after-match --retry-on --scope --scope-ttl --seed --service --signal --stagger --state-dir --status --stderr --stderr-text --stdin --stdout --stdout-text --store --succeed-on --throttle-base-delay --throttle-on --timeout --tokens --total-timeout --unix-socket --upload-file --user --user-agent --variable --write-out -A -C -D -E -F -H -T -X -b -d -e -k -m -n -o -r -u -w -x)'

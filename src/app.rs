@@ -10,9 +10,9 @@ use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::cli::options::{Id, Sub};
 use crate::cli::{Given, Invocation, UsageError, parse};
-use crate::clock::SystemClock;
+use crate::clock::{SystemClock, wall};
 use crate::config::env::{Environment, ProcessEnvironment};
-use crate::config::{EventsTarget, Plan, Verbosity, gather};
+use crate::config::{EventsTarget, Plan, ScopesPlan, Verbosity, gather, gather_own};
 use crate::driver::Driver;
 use crate::exit::{ExitStatus, OWN_FAILURE, REQUEST_TIMED_OUT};
 use crate::forecast;
@@ -21,6 +21,7 @@ use crate::policy::Session;
 use crate::process::{Inherited, Supervisor};
 use crate::report::json::Json;
 use crate::report::text::{Text, say};
+use crate::scopes;
 use crate::signal::Signals;
 use crate::store::RunBudget;
 
@@ -38,19 +39,24 @@ fn try_run(words: &[OsString]) -> Result<ExitStatus> {
         Invocation::Print(text) => return print(&text),
         Invocation::Do { sub, given, command } => (sub, given, command),
     };
-    let (given, warnings) = gather(given, &command, &ProcessEnvironment)?;
+    let (given, warnings) = match sub {
+        // AWS's settings are nothing to it.
+        Sub::Quota => gather_own(given, &ProcessEnvironment),
+        _ => gather(given, &command, &ProcessEnvironment)?,
+    };
     let quiet = given.iter().any(|given| given.id == Id::Quiet);
     match sub {
         Sub::Run => run_command(&inherited, &given, command, &warnings),
         Sub::Http => run_request(&inherited, &given, &command, &warnings),
         Sub::Plan => {
             say_unless(quiet, &warnings);
-            print(&forecast::plan::show(&given, command)?)
+            print(&forecast::plan::show(&given, command, state_folder().as_deref())?)
         }
         Sub::Explain => {
             say_unless(quiet, &warnings);
             print(&forecast::explain::show(&given, &command)?)
         }
+        Sub::Quota => mend_scopes(&given, &command, &warnings),
     }
 }
 
@@ -64,6 +70,16 @@ fn print(text: &str) -> Result<ExitStatus> {
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).context("standard output")?;
     Ok(ExitStatus::Code(0))
+}
+
+fn mend_scopes(given: &[Given], words: &[OsString], warnings: &[String]) -> Result<ExitStatus> {
+    let plan = ScopesPlan::resolve(given)?;
+    let quiet = plan.verbosity == Verbosity::Quiet;
+    say_unless(quiet, warnings);
+    let mut store = plan.store.open(state_folder());
+    let told = scopes::answer(&plan, words, store.as_mut(), wall())?;
+    say_unless(quiet, told.said.as_slice());
+    print(&told.printed)
 }
 
 fn run_command(

@@ -139,15 +139,16 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
             match decision {
                 Decision::Stop(reason) => return self.stop(reason, status),
                 Decision::StopAfter(delay, reason) => {
-                    self.reporter.report(&Event::Lingering { delay: delay.wait });
+                    let is_shared = self.budget.is_shared();
+                    self.reporter.report(&Event::Lingering { delay: delay.wait, is_shared });
                     return match self.wait(delay.wait) {
                         Wake::Elapsed => self.stop(reason, status),
                         Wake::Interrupted(signal) => self.stop_waiting(StopReason::Interrupted(signal), status),
                     };
                 }
                 Decision::Retry(retry) => {
-                    let wrote = done.wrote;
-                    self.reporter.report(&Event::RetryScheduled { retry: &retry, wrote });
+                    let (wrote, is_shared) = (done.wrote, self.budget.is_shared());
+                    self.reporter.report(&Event::RetryScheduled { retry: &retry, wrote, is_shared });
                     if let Wake::Interrupted(signal) = self.wait(retry.delay.wait) {
                         return self.stop_waiting(StopReason::Interrupted(signal), status);
                     }
@@ -283,6 +284,7 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
             elapsed: self.clock.elapsed().boot,
             waited: self.waited,
             quota_left: self.session.quota_left(),
+            is_shared: self.budget.is_shared(),
         });
         summary
     }

@@ -20,6 +20,7 @@
 //! | [`http`] | one request: connections, bodies in and out, redirects | the network, files |
 //! | [`store`] | the budgets of scopes, shared by processes and machines | files, the network |
 //! | [`report`] | events, messages, JSON Lines | standard error, the events file |
+//! | [`scopes`] | `quota`: what a store's scopes are, and what is to become of them | through the store only |
 //! | [`forecast`] | `plan` and `explain`: what would be done | none: text in, text out |
 //! | [`exit`] | the exit statuses | none |
 //! | [`app`] | wires all that together | through the doors only |
@@ -39,6 +40,7 @@ pub mod policy;
 pub mod process;
 pub mod programs;
 pub mod report;
+pub mod scopes;
 pub mod signal;
 pub mod store;
 pub mod units;

@@ -2,8 +2,8 @@
 
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 
-use super::options::Sub;
-use super::{UsageError, refused};
+use super::options::{OPTIONS, Sub};
+use super::{UsageError, foreign_to, refused};
 
 const SEE: &str = "see retryx --help";
 
@@ -24,8 +24,18 @@ pub(super) fn usage_error(error: &Error, sub: Sub) -> UsageError {
     {
         return UsageError(refusal);
     }
+    if error.kind() == ErrorKind::UnknownArgument
+        && sub == Sub::Quota
+        && let Some(option) =
+            OPTIONS.iter().find(|option| option.of(Sub::Run) && name.strip_prefix("--") == Some(option.long))
+    {
+        return foreign_to(sub, option);
+    }
     UsageError(match error.kind() {
         ErrorKind::UnknownArgument => match context(ContextKind::SuggestedArg) {
+            meant if meant.is_empty() && sub == Sub::Quota => format!(
+                "unknown option '{option}'; see retryx quota --help (to run a program of that name: retryx -- quota ...)"
+            ),
             meant if meant.is_empty() => {
                 format!("unknown option '{option}'; {SEE} (what belongs to the command comes after its name)")
             }

@@ -221,8 +221,8 @@ pub const BEFORE_OPTIONS: &[Section] = &[Section {
             "From the first word that is not an option of retryx, everything belongs to the command, options included: \
              `retryx -n 5 curl -n URL` gives curl its own `-n`. After `--` the next word is the command, whatever it \
              looks like. `http`, where it comes first and not after `--`, makes a request: see `HTTP` below. `plan` and `explain` run \
-             nothing: see `PLAN` and `EXPLAIN`. More words are kept for subcommands to come: `quota`, \
-             `simulate`, `stats`, `config`, `schema`, `translate`; and `help` prints what `--help` prints. To run a \
+             nothing: see `PLAN` and `EXPLAIN`. `quota` shows what runs share: see `QUOTA`. More words are kept for \
+             subcommands to come: `simulate`, `stats`, `config`, `schema`, `translate`; and `help` prints what `--help` prints. To run a \
              program of such a name, write `retryx -- plan`.",
         ),
         Part::Text(
@@ -237,6 +237,165 @@ pub const BEFORE_OPTIONS: &[Section] = &[Section {
         ),
     ],
 }];
+
+/// What runs share.
+const SCOPES: &[Part] = &[
+    Part::Text(
+        "During an outage every job of a fleet retries on its own, and makes the outage longer. `--scope NAME` lets all \
+         runs with that name draw on one retry quota and, in the mode `adaptive`, on one rate limiter, whatever \
+         commands or requests they make. In a hundred failing jobs one after the other, of three attempts each, a \
+         quota of 500 leaves about 135 attempts of 300: each job still gets its first.",
+    ),
+    Part::Text(
+        "Give one name to all that asks the same service, and different names to what can fail apart: the service and its \
+         region, say, as in `s3-eu-west-1`. A name is text of 1 to 64 bytes without control characters.",
+    ),
+    Part::Code("retryx --scope billing-api http -d @invoice.json --idempotent https://billing.example.com/"),
+    Part::List(&[
+        (
+            "the quota",
+            "Every mode has one in a scope, also with `-n`; `--no-quota` takes it away for that run. It never delays or \
+             refuses a first attempt. A retry that is refused ends the run, with the reason `quota` and the status of \
+             the last attempt. By default the tokens come back evenly, so that an empty bucket is full again after \
+             `--scope-ttl`; `--quota-refill` gives another rate.",
+        ),
+        (
+            "the rate limiter",
+            "Only runs in the mode `adaptive` are paced by it and report to it. It does nothing until one of them was \
+             throttled. From then on every attempt of theirs waits for its turn, the first too. Where that would \
+             take past `--deadline`, or to `--total-timeout`, there is no attempt at all, and the exit status is 124, \
+             of a request 28.",
+        ),
+        (
+            "the numbers",
+            "Capacity and refill of a scope are those of the run that used it last; its prices are each run's own. A \
+             capacity that grows makes no tokens, one that shrinks takes those away that have no room. So give all \
+             runs of a scope the same options, by `RETRYX_QUOTA_CAPACITY` and its like for instance.",
+        ),
+        (
+            "`--scope-ttl`",
+            "A scope that no run has used for that long starts full again, and its rate limiter anew. Without \
+             `--quota-refill` it is also the time in which an empty bucket fills. [1h]",
+        ),
+    ]),
+    Part::Text(
+        "Where a scope cannot be read or written, a message says so once, and the run goes on with a quota and a limiter \
+         of its own, full at its start: no run ever fails or hangs for that. After 10 seconds it asks the store again.",
+    ),
+    Part::Text("`--store` says where scopes are kept:"),
+    Part::List(&[
+        (
+            "`file`",
+            "In files of `--state-dir`, else of `$XDG_STATE_HOME/retryx`, else of `~/.local/state/retryx`: the runs of one \
+             user on one machine share them. This is the default.",
+        ),
+        (
+            "`redis://[[USER]:PASSWORD@]HOST[:PORT][/DB]`",
+            "In Redis (5 or later) or Valkey: the runs of many machines share them. The port is 6379 and DB is 0 where they \
+             are not given. `valkey://` means the same. In a user or password `/ ? # @ : %` are written as `%2F` and so on.",
+        ),
+        (
+            "`rediss://HOST`",
+            "The same over TLS, as `valkeys://` too, trusting the certificates that `retryx http` trusts. Behind the address \
+             may stand `?cacert=FILE` for others, and `cert=FILE&key=FILE` for a certificate of one's own.",
+        ),
+        ("`unix:///SOCKET`", "A server at a socket of this machine; `?db=N` behind it is for another database than 0."),
+        ("`?password-file=FILE`", "Behind any of these: the password is the content of that file."),
+    ]),
+    Part::Text(
+        "A scope's file is named after it, with `%XX` for what has no place in a file's name, and ends in `.scope`. It \
+         holds lines of JSON, of which the one with the greatest `sequence` counts, and may be read and edited by hand \
+         while nobody uses it. It belongs to its user alone (mode 0600, in a folder of mode 0700 where retryx made that); a \
+         file of somebody else's, a link or a special file at its name is left alone and not used. For the \
+         moment of an update it is locked, never while retryx waits or the command runs, and the command does not inherit \
+         the lock. Whatever is killed at whatever moment, the file holds the state before or after an update.",
+    ),
+    Part::List(&[
+        (
+            "a damaged file",
+            "What cannot be read, or was written by a version that is not known, is set aside beside it, with `.damaged` at \
+             its end, of which the latest stays. A message says so once, and the scope starts afresh.",
+        ),
+        (
+            "a full disk",
+            "Files that are there need no more room for an update; a scope that does not exist yet is not shared.",
+        ),
+        ("a read-only folder", "The scope is not shared. `retryx quota list` and `show` read it all the same."),
+        (
+            "a lock that is held",
+            "After 200 milliseconds the run goes on without it: a process that was stopped in the middle of an update \
+             holds nobody up.",
+        ),
+        ("no locks", "On a file system that has none, scopes are not shared."),
+    ]),
+    Part::Text(
+        "With Redis an operation is one script and one round trip, in the time of the server, so that the clocks of the \
+         machines do not matter. It may take 200 milliseconds, the connection included; else the run goes on alone as \
+         told above. A scope is the hash `retryx:scope:{NAME}`, which the server drops once `--scope-ttl` is over. What \
+         is no such hash, or holds no good numbers, is renamed to `retryx:damaged:{NAME}` and said once, and the scope \
+         starts afresh. A user of an access list needs `~retryx:* +eval +select +time +type +hmget +hset +pexpire \
+         +rename`, for `retryx quota` also `+scan +del`.",
+    ),
+    Part::Text(
+        "A password is best given by a file, or in the variable `RETRYX_STORE`, as others can see arguments. No message or \
+         event shows it.",
+    ),
+    Part::Code("export RETRYX_STORE=rediss://:secret@cache.example.com/2\nretryx --scope billing-api ./job"),
+];
+
+/// `retryx quota`.
+const QUOTA: &[Part] = &[
+    Part::Text(
+        "`retryx quota` shows and mends scopes. It takes `--store`, `--state-dir` and their variables, and runs nothing. \
+         What is told of tokens includes those that have come in since the last use, at the rate that the last run gave.",
+    ),
+    Part::List(&[
+        ("`quota list`", "Prints all scopes, by name. Where there are none it prints none, and a message says so."),
+        ("`quota show NAME`", "Prints one scope. Where there is none of that name, the exit status is 125."),
+        (
+            "`quota reset NAME`",
+            "Makes the scope start afresh: full, with its limiter idle. It prints nothing. Where there is no such scope, \
+             there is nothing to do, and a message says so.",
+        ),
+        (
+            "`quota set NAME --tokens N`",
+            "Gives the scope so many tokens, at most its capacity, and prints it. Zero stops the retries of its runs until \
+             some come back. A scope that does not exist yet begins with `--quota-capacity`, `--quota-refill` and \
+             `--scope-ttl`, or what these are without being given.",
+        ),
+    ]),
+    Part::Options(Sub::Quota),
+    Part::Text(
+        "For people: the tokens of the capacity; the refill, and when it will have filled the bucket; the limiter, `off` or the \
+         attempts a second that it lets start and those that it measured; and the last use.",
+    ),
+    Part::Text(
+        "`--format json` prints an object a scope, `list` a list of them. `tokens`, `capacity` and `refill_per_second` are null \
+         where no run of the scope had a quota.",
+    ),
+    Part::List(SCOPE_FIELDS),
+    Part::Text(
+        "The exit status is 0, or 125 where something is wrong with the words, or the store cannot be read or written.",
+    ),
+    Part::Code(
+        "retryx quota list\nretryx quota set billing-api --tokens 0\nretryx quota show billing-api --format json | jq .tokens",
+    ),
+];
+
+/// The fields of a scope in JSON.
+pub const SCOPE_FIELDS: &[(&str, &str)] = &[
+    ("scope", "Its name."),
+    ("store", "Where it is kept: the folder, or the URL without secrets."),
+    ("tokens", "Whole tokens that are there now."),
+    ("capacity", "The most that it can hold."),
+    ("refill_per_second", "The tokens that come back each second."),
+    (
+        "limiter",
+        "The rate limiter: `enabled` (whether it paces attempts), `fill_rate` (how many it lets start each second) and \
+         `measured_rate` (how many ended each second).",
+    ),
+    ("updated", "When a run used it last: RFC 3339, UTC, to the millisecond."),
+];
 
 /// The sections that stand after the options in the manual.
 pub const AFTER_OPTIONS: &[Section] = &[
@@ -404,15 +563,16 @@ pub const AFTER_OPTIONS: &[Section] = &[
                  first attempt.",
             ),
             Part::Text(
-                "Each run has a bucket of its own, and a bucket that one run uses alone protects nobody. So a \
-                 number of attempts that the user gives, by `-n` or `RETRYX_MAX_ATTEMPTS`, lifts the quota. \
-                 `AWS_MAX_ATTEMPTS` and the AWS config file do not.",
+                "Without `--scope` each run has a bucket of its own, and a bucket that one run uses alone protects \
+                 nobody. So a number of attempts that the user gives, by `-n` or `RETRYX_MAX_ATTEMPTS`, lifts the \
+                 quota. `AWS_MAX_ATTEMPTS` and the AWS config file do not. With `--scope` the bucket is shared, and \
+                 stays: see `SCOPES`.",
             ),
             Part::List(&[
                 (
                     "`--quota-capacity`, `--quota-cost`, `--quota-refill`",
                     "The size of the bucket, the price of a retry, and the tokens that come back each second, in the \
-                     course of attempts as of waits; AWS has no refill. Each of them gives a quota to a mode that has \
+                     course of attempts as of waits; AWS has no refill, a scope has one. Each of them gives a quota to a mode that has \
                      none, and keeps it where `-n` would lift it. What is not given is as above.",
                 ),
                 ("`--no-quota`", "Takes the quota away, whatever else is given."),
@@ -431,6 +591,7 @@ pub const AFTER_OPTIONS: &[Section] = &[
             ),
         ],
     },
+    Section { title: "SCOPES", parts: SCOPES },
     Section {
         title: "LIMITS",
         parts: &[
@@ -579,6 +740,7 @@ pub const AFTER_OPTIONS: &[Section] = &[
             ),
         ],
     },
+    Section { title: "QUOTA", parts: QUOTA },
     Section {
         title: "HTTP",
         parts: &[
@@ -813,6 +975,7 @@ pub const AFTER_OPTIONS: &[Section] = &[
                     "`AWS_RETRY_MODE`, `AWS_MAX_ATTEMPTS`, `AWS_CONFIG_FILE`, `AWS_PROFILE`, `HOME`",
                     "AWS's settings, and where they are; see `SETTINGS`.",
                 ),
+                ("`XDG_STATE_HOME`, `HOME`", "Where the files of scopes are; see `SCOPES`."),
                 ("`TMPDIR`", "Where input and output go that are kept and too large for memory; else `/tmp`."),
                 ("`PATH`", "Where a command without a slash in its name is looked for."),
             ]),
@@ -876,6 +1039,8 @@ pub const AFTER_OPTIONS: &[Section] = &[
             Part::Code("retryx --shell 'pg_dump shop | gzip > shop.sql.gz'"),
             Part::Text("A job of cron that starts within a minute at random and is over within ten:"),
             Part::Code("retryx --stagger 60 --total-timeout 10m rsync -a src/ backup:dst/"),
+            Part::Text("Jobs of a fleet that leave a service alone together:"),
+            Part::Code("retryx --scope billing-api --store redis://cache.example.com ./job"),
             Part::Text("What happened, for a program:"),
             Part::Code("retryx --events run.jsonl make test; jq -r .event run.jsonl"),
         ],

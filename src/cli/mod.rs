@@ -111,10 +111,14 @@ pub fn parse(words: &[OsString]) -> Result<Invocation, UsageError> {
 /// Refuses options in front of a subcommand that mean nothing to it.
 fn refuse_foreign(given: &[Given], sub: Sub) -> Result<(), UsageError> {
     let foreign = |given: &Given| OPTIONS.iter().find(|option| option.id == given.id && !option.of(sub));
-    given.iter().find_map(foreign).map_or(Ok(()), |option| {
-        let (long, name, remedy) = (option.long, sub.name(), option.of_a_request());
-        Err(UsageError(format!("--{long} is about commands; {name} does not take it{remedy}")))
-    })
+    given.iter().find_map(foreign).map_or(Ok(()), |option| Err(foreign_to(sub, option)))
+}
+
+/// That an option of a run means nothing to a subcommand.
+fn foreign_to(sub: Sub, option: &Opt) -> UsageError {
+    let (long, name, remedy) = (option.long, sub.name(), option.in_place(sub));
+    let about = if sub == Sub::Quota { "runs" } else { "commands" };
+    UsageError(format!("--{long} is about {about}; {name} does not take it{remedy}"))
 }
 
 enum Lexed {
@@ -195,8 +199,8 @@ fn given(matches: &ArgMatches, sub: Sub) -> Vec<Given> {
 fn skeleton<'a>(sub: Sub, options: impl Iterator<Item = &'a Opt>) -> Command {
     let command = Arg::new(COMMAND)
         .num_args(1..)
-        // A command's options are its own; those of a request may stand after its URL.
-        .trailing_var_arg(sub != Sub::Http)
+        // A command's options are its own; others may stand after a URL or a scope's name.
+        .trailing_var_arg(!matches!(sub, Sub::Http | Sub::Quota))
         .value_name("COMMAND")
         .value_parser(value_parser!(OsString));
     Command::new("retryx")
@@ -245,11 +249,15 @@ pub fn full_command(sub: Sub) -> Command {
     };
     let (usage, about) = match sub {
         Sub::Run => (
-            "retryx [OPTIONS] [--] COMMAND [ARG]...\n       retryx [OPTIONS] http [OPTIONS] URL\n       retryx [OPTIONS] plan | explain [OPTIONS]",
+            "retryx [OPTIONS] [--] COMMAND [ARG]...\n       retryx [OPTIONS] http [OPTIONS] URL\n       retryx [OPTIONS] plan | explain [OPTIONS]\n       retryx quota list | show NAME | reset NAME | set NAME --tokens N [OPTIONS]",
             "Run a command, and repeat it under the retry policies that AWS and Google Cloud document",
         ),
         Sub::Plan => ("retryx plan [OPTIONS]", "Show the delays that a policy gives, without running anything"),
         Sub::Explain => ("retryx explain [OPTIONS]", "Say what an outcome is taken for, and which rule says so"),
+        Sub::Quota => (
+            "retryx quota list [OPTIONS]\n       retryx quota show NAME [OPTIONS]\n       retryx quota reset NAME [OPTIONS]\n       retryx quota set NAME --tokens N [OPTIONS]",
+            "Show and mend the scopes that runs share, their quotas and rate limiters",
+        ),
         Sub::Http => ("retryx [OPTIONS] http [OPTIONS] URL", "Make an HTTP request, and repeat it where that is safe"),
     };
     let command = skeleton(sub, OPTIONS.iter().filter(|option| option.of(sub)))
@@ -260,7 +268,7 @@ pub fn full_command(sub: Sub) -> Command {
         .after_help("A duration is in seconds or carries a unit: 300, 0.5, 250ms, 1h 30m. See --help for all words, and retryx(1).");
     match sub {
         Sub::Run => command.long_about(manual::ABOUT).after_long_help(manual::after_help()),
-        Sub::Plan | Sub::Explain | Sub::Http => command,
+        Sub::Plan | Sub::Explain | Sub::Quota | Sub::Http => command,
     }
 }
 
@@ -349,7 +357,7 @@ mod tests {
 
     #[test]
     fn the_definition_is_sound() {
-        for sub in [Sub::Run, Sub::Plan, Sub::Explain, Sub::Http] {
+        for sub in [Sub::Run, Sub::Plan, Sub::Explain, Sub::Quota, Sub::Http] {
             full_command(sub).debug_assert();
         }
         for option in &OPTIONS {

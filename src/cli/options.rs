@@ -66,6 +66,8 @@ pub enum Id {
     Header,
     Body,
     ExplainFormat,
+    Tokens,
+    QuotaFormat,
     RequestMethod,
     RequestHeader,
     Data,
@@ -127,14 +129,16 @@ pub enum Sub {
     Plan,
     /// `retryx explain`.
     Explain,
+    /// `retryx quota`.
+    Quota,
     /// `retryx http`.
     Http,
 }
 
 impl Sub {
     /// The subcommands of this version.
-    pub const NAMED: [(&'static str, Self); 3] =
-        [("http", Self::Http), ("plan", Self::Plan), ("explain", Self::Explain)];
+    pub const NAMED: [(&'static str, Self); 4] =
+        [("http", Self::Http), ("plan", Self::Plan), ("explain", Self::Explain), ("quota", Self::Quota)];
 
     /// Its name; empty for a run.
     pub fn name(self) -> &'static str {
@@ -165,12 +169,15 @@ pub struct Opt {
 
 impl Opt {
     /// Whether it may be given to a run or that subcommand. The options of a run may be
-    /// given to all, so that a command line can be planned and explained as it stands.
+    /// given to all that look at a run, so that a command line can be planned and explained
+    /// as it stands.
     pub fn of(&self, sub: Sub) -> bool {
         match self.heading {
             PLAN => sub == Sub::Plan,
             EXPLAIN => sub == Sub::Explain,
+            SCOPES => sub == Sub::Quota,
             REQUEST | ANSWER | CONNECTION => sub == Sub::Http,
+            _ if sub == Sub::Quota => self.is_about_scopes(),
             COMMAND => sub != Sub::Http || self.id == Id::ExitCodeOnFailure,
             _ => sub != Sub::Http || !self.is_about_commands(),
         }
@@ -190,8 +197,32 @@ impl Opt {
         )
     }
 
-    /// What a request has in place of an option about commands; empty for nothing.
-    pub(super) fn of_a_request(&self) -> &'static str {
+    /// Whether it means something where scopes are read and mended.
+    fn is_about_scopes(&self) -> bool {
+        matches!(
+            self.id,
+            Id::Store
+                | Id::StateDir
+                | Id::ScopeTtl
+                | Id::QuotaCapacity
+                | Id::QuotaRefill
+                | Id::Quiet
+                | Id::Help
+                | Id::Version
+        )
+    }
+
+    /// What a subcommand has in place of an option that it does not take; empty for nothing.
+    pub(super) fn in_place(&self, sub: Sub) -> &'static str {
+        match (sub, self.id) {
+            (Sub::Quota, Id::Scope) => "; the name is a word, as in retryx quota show NAME",
+            (Sub::Quota, _) => "; to run a program of that name: retryx -- quota ...",
+            (Sub::Http, _) => self.of_a_request(),
+            _ => "",
+        }
+    }
+
+    fn of_a_request(&self) -> &'static str {
         match self.id {
             Id::IdleTimeout => "; use --timeout",
             Id::Preset | Id::Watch => "; use --retry-on and --fail-on with statuses",
@@ -217,7 +248,7 @@ impl Opt {
 
     /// Whether a `RETRYX_*` variable sets it.
     pub fn has_variable(&self) -> bool {
-        !matches!(self.id, Id::Help | Id::Version) && !matches!(self.heading, REQUEST | ANSWER | CONNECTION)
+        !matches!(self.id, Id::Help | Id::Version) && !matches!(self.heading, REQUEST | ANSWER | CONNECTION | SCOPES)
     }
 }
 
@@ -226,6 +257,7 @@ const CLASSES: &str = "Classes";
 const QUOTA: &str = "Quota";
 const PLAN: &str = "Plan";
 const EXPLAIN: &str = "Explain";
+const SCOPES: &str = "Scopes";
 const LIMITS: &str = "Limits";
 const COMMAND: &str = "Command";
 const REPORT: &str = "Report";
@@ -234,7 +266,7 @@ const ANSWER: &str = "Answer";
 const CONNECTION: &str = "Connection";
 
 /// Every option, in the order of the help.
-pub static OPTIONS: [Opt; 112] = [
+pub static OPTIONS: [Opt; 114] = [
     Opt {
         id: Id::Mode,
         long: "mode",
@@ -520,7 +552,7 @@ pub static OPTIONS: [Opt; 112] = [
         choices: &[],
         heading: QUOTA,
         help: "A scope not used for that long starts full again [default: 1h]",
-        more: "",
+        more: "Without --quota-refill it is also the time in which an empty quota fills",
     },
     Opt {
         id: Id::Store,
@@ -530,7 +562,7 @@ pub static OPTIONS: [Opt; 112] = [
         choices: &[],
         heading: QUOTA,
         help: "Where scopes are kept: file, or redis://HOST for many machines [default: file]",
-        more: "",
+        more: "redis://[[USER]:PASSWORD@]HOST[:PORT][/DB] is Redis or Valkey, rediss:// the same over TLS, unix:///SOCKET at a socket. A password is better kept in RETRYX_STORE, or a file that ?password-file= names, as arguments can be seen by others",
     },
     Opt {
         id: Id::StateDir,
@@ -540,7 +572,7 @@ pub static OPTIONS: [Opt; 112] = [
         choices: &[],
         heading: QUOTA,
         help: "The folder of the scopes' files [default: $XDG_STATE_HOME/retryx, or ~/.local/state/retryx]",
-        more: "",
+        more: "It is made where it is missing",
     },
     Opt {
         id: Id::LongPoll,
@@ -868,6 +900,26 @@ pub static OPTIONS: [Opt; 112] = [
         choices: &["text", "json"],
         heading: EXPLAIN,
         help: "How to print it [default: text]",
+        more: "",
+    },
+    Opt {
+        id: Id::Tokens,
+        long: "tokens",
+        short: None,
+        value: Some("N"),
+        choices: &[],
+        heading: SCOPES,
+        help: "The tokens that set gives a scope",
+        more: "At most its capacity. A scope that does not exist yet begins with --quota-capacity, --quota-refill and --scope-ttl, which mean nothing to one that does: its runs say",
+    },
+    Opt {
+        id: Id::QuotaFormat,
+        long: "format",
+        short: None,
+        value: Some("FORMAT"),
+        choices: &["text", "json"],
+        heading: SCOPES,
+        help: "How to print scopes [default: text]",
         more: "",
     },
     Opt {

@@ -1,17 +1,19 @@
 //! `plan --explain-config`: each setting with where it came from.
 
 use std::fmt::Write as _;
+use std::path::Path;
 use std::time::Duration;
 
 use super::{Plan, values};
 use crate::cli::options::{Id, OPTIONS, Sub};
 use crate::cli::{Given, Rank};
 use crate::policy::{Formula, NANO};
+use crate::store::StorePlan;
 use crate::units::human;
 
 /// One line a setting: its name, its value, its source. Settings that nobody gave and that
-/// have no default are left out.
-pub fn explain(plan: &Plan, given: &[Given]) -> String {
+/// have no default are left out. `state_folder` is the user's own, if that is known.
+pub fn explain(plan: &Plan, given: &[Given], state_folder: Option<&Path>) -> String {
     let mut text = String::new();
     for option in OPTIONS.iter().filter(|option| option.of(Sub::Run) && option.has_variable()) {
         let all: Vec<_> = given.iter().filter(|given| given.id == option.id).collect();
@@ -33,7 +35,7 @@ pub fn explain(plan: &Plan, given: &[Given]) -> String {
                 Some(place) => ("no quota".to_owned(), format!("lifted by {place}")),
                 None => ("no quota".to_owned(), format!("default of the {} mode", plan.mode.as_str())),
             },
-            None => match default(option.id, plan) {
+            None => match default(option.id, plan, state_folder) {
                 Some(value) if is_up_to_the_mode(option.id) => {
                     (value, format!("default of the {} mode", plan.mode.as_str()))
                 }
@@ -62,7 +64,7 @@ fn is_up_to_the_mode(id: Id) -> bool {
 }
 
 /// The value of a setting that nobody gave.
-fn default(id: Id, plan: &Plan) -> Option<String> {
+fn default(id: Id, plan: &Plan, state_folder: Option<&Path>) -> Option<String> {
     let session = &plan.session;
     let rule = &session.backoff;
     let spelled_out = matches!(rule.formula, Formula::Schedule(_));
@@ -96,6 +98,12 @@ fn default(id: Id, plan: &Plan) -> Option<String> {
             let quota = session.budget.quota?;
             format!("transient={},throttling={}", quota.transient_cost, quota.throttling_cost)
         }
+        Id::ScopeTtl => human(plan.scope.as_ref()?.0.ttl),
+        Id::Store => plan.scope.as_ref()?.1.to_string(),
+        Id::StateDir => match plan.scope.as_ref()?.1 {
+            StorePlan::Folder(_) => state_folder?.display().to_string(),
+            StorePlan::Redis(_) => return None,
+        },
         Id::QuotaRefill => {
             #[expect(clippy::cast_precision_loss, reason = "shown to people")]
             let rate = session.budget.quota?.refill as f64 / NANO as f64;

@@ -5,6 +5,7 @@
 pub mod aws;
 pub mod env;
 mod explain;
+mod scopes;
 mod settings;
 mod values;
 
@@ -27,8 +28,9 @@ use crate::store::{Scope, StorePlan};
 use crate::units::{human, parse_duration};
 
 pub use explain::explain;
+pub use scopes::ScopesPlan;
 use settings::Settings;
-pub use settings::gather;
+pub use settings::{gather, gather_own};
 
 /// Where events go.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -437,18 +439,21 @@ fn shared(settings: &Settings) -> Result<Option<(Scope, StorePlan)>, UsageError>
             )))
         });
     };
-    let store = match (&settings.store, &settings.state_dir) {
-        (None | Some(StorePlan::Folder(_)), folder) => StorePlan::Folder(folder.clone()),
-        (Some(StorePlan::Redis(_)), Some(_)) if settings.on_command_line(Id::StateDir) => {
-            return Err(UsageError(format!(
-                "{} is for scopes in files, and {} keeps them in Redis; leave one of them out, or give --store file",
-                settings.place(Id::StateDir),
-                settings.place(Id::Store)
-            )));
-        }
-        (Some(StorePlan::Redis(address)), _) => StorePlan::Redis(address.clone()),
-    };
-    Ok(Some((scope, store)))
+    Ok(Some((scope, store_plan(settings)?)))
+}
+
+/// Where scopes are kept. A folder on the command line is none for Redis; a variable may hold
+/// for runs that use files.
+fn store_plan(settings: &Settings) -> Result<StorePlan, UsageError> {
+    match (&settings.store, &settings.state_dir) {
+        (None | Some(StorePlan::Folder(_)), folder) => Ok(StorePlan::Folder(folder.clone())),
+        (Some(StorePlan::Redis(_)), Some(_)) if settings.on_command_line(Id::StateDir) => Err(UsageError(format!(
+            "{} is for scopes in files, and {} keeps them in Redis; leave one of them out, or give --store file",
+            settings.place(Id::StateDir),
+            settings.place(Id::Store)
+        ))),
+        (Some(StorePlan::Redis(address)), _) => Ok(StorePlan::Redis(address.clone())),
+    }
 }
 
 fn session_plan(settings: &Settings, mode: Mode, known: &Known) -> Result<SessionPlan, UsageError> {

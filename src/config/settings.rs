@@ -184,6 +184,14 @@ impl Settings {
     }
 }
 
+/// Joins what the command line gave with what retryx's own variables say, weakest first. The
+/// second part are warnings.
+pub fn gather_own(given: Vec<Given>, environment: &dyn Environment) -> (Vec<Given>, Vec<String>) {
+    let (mut all, warnings) = env::settings(environment);
+    all.extend(given);
+    (all, warnings)
+}
+
 /// Joins what the command line gave with what the environment and AWS's own files say,
 /// weakest first. The second part are warnings.
 ///
@@ -196,8 +204,7 @@ pub fn gather(
     command: &[OsString],
     environment: &dyn Environment,
 ) -> Result<(Vec<Given>, Vec<String>), UsageError> {
-    let (mut all, mut warnings) = env::settings(environment);
-    all.extend(given);
+    let (mut all, mut warnings) = gather_own(given, environment);
     let last = |id| all.iter().rev().find(|given| given.id == id);
     let mode = last(Id::Mode);
     let aws_mode = |given: &Given| {

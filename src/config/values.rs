@@ -233,12 +233,9 @@ pub(super) fn rate(given: &Given) -> Result<u64, UsageError> {
 
 /// The name of a scope.
 pub(super) fn scope(given: &Given) -> Result<ScopeName, UsageError> {
-    ScopeName::new(text(given)).filter(|_| given.value.to_str().is_some()).ok_or_else(|| {
-        wrong(
-            given,
-            "is no name of a scope; valid is text of 1 to 64 bytes without control characters, as in my-service",
-        )
-    })
+    ScopeName::new(text(given))
+        .filter(|_| given.value.to_str().is_some())
+        .ok_or_else(|| wrong(given, &format!("is no name of a scope; valid is {}", ScopeName::FORM)))
 }
 
 /// Where scopes are kept.

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -50,8 +51,9 @@ enum Format {
     Csv,
 }
 
-/// The plan as text: a table, JSON or CSV; or the settings with their sources.
-pub fn show(given: &[Given], command: Vec<OsString>) -> Result<String, UsageError> {
+/// The plan as text: a table, JSON or CSV; or the settings with their sources, among which
+/// the user's folder for state may be.
+pub fn show(given: &[Given], command: Vec<OsString>, state_folder: Option<&Path>) -> Result<String, UsageError> {
     let plan = Plan::resolve(given, command, String::new())?;
     let (mut class, mut format, mut explain_config) = (Class::Transient, Format::Table, false);
     for option in given {
@@ -71,7 +73,7 @@ pub fn show(given: &[Given], command: Vec<OsString>) -> Result<String, UsageErro
     }
     check_choices(given)?;
     if explain_config {
-        return Ok(explain(&plan, given));
+        return Ok(explain(&plan, given, state_folder));
     }
     let (rows, end) = rows(&plan, class);
     Ok(match format {
@@ -269,6 +271,10 @@ fn heading(plan: &Plan, class: Class) -> String {
     }
     if let Some(quota) = plan.session.budget.quota {
         let _ = write!(line, ", quota {}", quota.capacity);
+    }
+    if let Some((scope, _)) = &plan.scope {
+        let of = if plan.session.budget.quota.is_some() { " of" } else { "," };
+        let _ = write!(line, "{of} scope '{}'", scope.name);
     }
     if rule.cap < Duration::MAX {
         let _ = write!(line, ", longest delay {}", human(rule.cap));

@@ -219,7 +219,7 @@ impl Reporter for Json<'_> {
             // The contract tells these waits in the end's `waited_ms`, and what is noted is for
             // people.
             Event::Lingering { .. } | Event::Paced { .. } | Event::Noted { .. } => return,
-            Event::Stopped { summary, elapsed, waited, quota_left } => {
+            Event::Stopped { summary, elapsed, waited, quota_left, .. } => {
                 ("stopped", stopped(summary, elapsed, waited, quota_left))
             }
         };

@@ -92,6 +92,8 @@ pub enum Event<'a> {
         retry: &'a Retry,
         /// Whether the failed attempt wrote to a standard output that is no terminal.
         wrote: Wrote,
+        /// Whether the quota that paid is the scope's.
+        is_shared: bool,
     },
     /// A wait begins for the rate limiter's token, without which the attempt may not start.
     Paced {
@@ -109,6 +111,8 @@ pub enum Event<'a> {
     Lingering {
         /// How long.
         delay: Duration,
+        /// Whether the quota that refused a retry is the scope's.
+        is_shared: bool,
     },
     /// The run is over.
     Stopped {
@@ -120,6 +124,8 @@ pub enum Event<'a> {
         waited: Duration,
         /// Tokens left in the quota; `None` without one.
         quota_left: Option<u32>,
+        /// Whether that quota is the scope's.
+        is_shared: bool,
     },
 }
 

@@ -153,7 +153,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    fn retry_scheduled(&mut self, retry: &Retry, wrote: Wrote) {
+    fn retry_scheduled(&mut self, retry: &Retry, wrote: Wrote, is_shared: bool) {
         let mut line = format!("{} failed: {} ({})", self.attempt_of(retry.attempt - 1), self.last_words(), self.class);
         match retry.delay.wait {
             Duration::ZERO => line.push_str("; retrying at once"),
@@ -169,12 +169,12 @@ impl<'a> Text<'a> {
         say(&line);
         self.advise();
         if self.verbosity >= Verbosity::Verbose {
-            say(&self.computation(retry));
+            say(&self.computation(retry, is_shared));
         }
     }
 
     /// How a delay came about, with its numbers.
-    fn computation(&self, retry: &Retry) -> String {
+    fn computation(&self, retry: &Retry, is_shared: bool) -> String {
         let rule = &self.plan.session.backoff;
         let delay = &retry.delay;
         let (base, i) = (human(delay.base), delay.exponent);
@@ -213,12 +213,28 @@ impl<'a> Text<'a> {
             DelaySource::Limiter => line.push_str("; the rate limiter has no token before"),
         }
         if let Some(tokens) = retry.quota_left {
-            let _ = write!(line, "; {tokens} tokens left in the quota");
+            let _ = write!(line, "; {tokens} tokens left in the quota{}", self.of_scope(is_shared));
         }
         line
     }
 
-    fn stopped(&mut self, summary: &Summary, elapsed: Duration) {
+    /// The scope that has the quota, where one has.
+    fn of_scope(&self, is_shared: bool) -> String {
+        let scope = self.plan.scope.as_ref().filter(|_| is_shared);
+        scope.map(|(scope, _)| format!(" of scope '{}'", scope.name)).unwrap_or_default()
+    }
+
+    /// That the quota is spent, and how to see it where others draw on it too.
+    fn spent(&self, quota_left: Option<u32>, is_shared: bool) -> String {
+        let mut line = format!("the retry quota{} is spent", self.of_scope(is_shared));
+        if let Some((scope, store)) = self.plan.scope.as_ref().filter(|_| is_shared) {
+            let left = quota_left.map(|left| format!("{left} left; ")).unwrap_or_default();
+            let _ = write!(line, " ({left}see retryx quota show{} {})", store.options(), scope.name.as_argument());
+        }
+        line
+    }
+
+    fn stopped(&mut self, summary: &Summary, elapsed: Duration, spent: &str) {
         if let Some(lost) = &summary.lost {
             say(lost);
         }
@@ -229,7 +245,7 @@ impl<'a> Text<'a> {
                 }
                 return;
             }
-            reason => self.failure(reason, summary.attempts, summary.lost.is_some()),
+            reason => self.failure(reason, summary.attempts, summary.lost.is_some(), spent),
         };
         let routine = matches!(self.last_words(), "killed by SIGPIPE" | "exit status 141")
             && summary.attempts == 1
@@ -246,7 +262,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    fn failure(&self, reason: &StopReason, attempts: u64, is_lost: bool) -> String {
+    fn failure(&self, reason: &StopReason, attempts: u64, is_lost: bool, spent: &str) -> String {
         let history = self.history();
         let tries = match attempts {
             1 => "1 attempt".to_owned(),
@@ -265,6 +281,7 @@ impl<'a> Text<'a> {
             StopReason::Permanent => {
                 format!("giving up after {tries}: {history} (permanent: a retry cannot help)")
             }
+            StopReason::Deadline { .. } | StopReason::TotalTimeout if attempts == 0 => self.never_started(reason),
             StopReason::Deadline { delay: Some(delay) } => format!(
                 "giving up after {tries}: {history}; the next delay of {} would pass --deadline {}",
                 human(*delay),
@@ -296,7 +313,7 @@ impl<'a> Text<'a> {
                 moment_after(wall(), *wanted).map(|moment| format!(", until {moment}")).unwrap_or_default()
             ),
             StopReason::Quota => {
-                format!("giving up after {tries}: {history}; the retry quota is spent")
+                format!("giving up after {tries}: {history}; {spent}")
             }
             StopReason::StdinConsumed if self.plan.supervision.stdin == Source::Replay => {
                 format!("giving up after {tries}: {history}; no retry, because not all of standard input is kept")
@@ -325,6 +342,23 @@ impl<'a> Text<'a> {
             StopReason::Interrupted(signal) => {
                 format!("stopped by {signal} after {tries}: {history}")
             }
+        }
+    }
+
+    /// Why there was no attempt at all: what throttled others holds the first one back too.
+    fn never_started(&self, reason: &StopReason) -> String {
+        let limits = &self.plan.session.limits;
+        let scope = self.of_scope(true);
+        match reason {
+            StopReason::Deadline { delay: Some(delay) } => format!(
+                "giving up before the first attempt: the rate limiter{scope} holds it for {}, past --deadline {}",
+                human(*delay),
+                human(limits.deadline.unwrap_or_default())
+            ),
+            _ => format!(
+                "giving up before the first attempt: the rate limiter{scope} holds it past --total-timeout {}",
+                human(limits.total_timeout.unwrap_or_default())
+            ),
         }
     }
 
@@ -367,9 +401,9 @@ impl Reporter for Text<'_> {
                     say(&format!("{signal} arrived during the attempt: no other follows"));
                 }
             }
-            Event::RetryScheduled { retry, wrote } => {
+            Event::RetryScheduled { retry, wrote, is_shared } => {
                 if self.verbosity >= Verbosity::Normal {
-                    self.retry_scheduled(retry, *wrote);
+                    self.retry_scheduled(retry, *wrote, *is_shared);
                 }
             }
             Event::Paced { attempt, delay } => {
@@ -383,12 +417,19 @@ impl Reporter for Text<'_> {
                     say(text);
                 }
             }
-            Event::Lingering { delay } => {
+            Event::Lingering { delay, is_shared } => {
                 if self.verbosity >= Verbosity::Normal {
-                    say(&format!("the retry quota is spent; waiting {} before giving up (--long-poll)", human(*delay)));
+                    let quota = self.of_scope(*is_shared);
+                    let delay = human(*delay);
+                    say(&format!("the retry quota{quota} is spent; waiting {delay} before giving up (--long-poll)"));
                 }
             }
-            Event::Stopped { summary, elapsed, .. } => self.stopped(summary, *elapsed),
+            Event::Stopped { summary, elapsed, quota_left, is_shared, .. } => {
+                // A plain run is not to pay for words that it does not say.
+                let is_spent = summary.reason == StopReason::Quota;
+                let spent = if is_spent { self.spent(*quota_left, *is_shared) } else { String::new() };
+                self.stopped(summary, *elapsed, &spent);
+            }
         }
     }
 }

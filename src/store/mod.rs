@@ -102,12 +102,24 @@ impl fmt::Display for StorePlan {
 }
 
 impl StorePlan {
+    /// The options of `retryx quota` that lead to it, each after a space; none where there are
+    /// secrets among them.
+    pub fn options(&self) -> String {
+        match self {
+            Self::Folder(Some(folder)) => format!(" --state-dir {}", scope::shell_word(&folder.to_string_lossy())),
+            Self::Redis(address) if address.is_shown_whole() => {
+                format!(" --store {}", scope::shell_word(&address.to_string()))
+            }
+            Self::Folder(None) | Self::Redis(_) => String::new(),
+        }
+    }
+
     /// The store, which touches nothing before it is used. `state_folder` is the user's own,
     /// if that is known.
     pub fn open(&self, state_folder: Option<PathBuf>) -> Box<dyn StateStore> {
         match self {
             Self::Folder(folder) => Box::new(FileStore::new(folder.clone().or(state_folder))),
-            Self::Redis(address) => Box::new(RedisStore::new(address.clone())),
+            Self::Redis(address) => Box::new(RedisStore::new(address.clone(), redis::PATIENCE)),
         }
     }
 }

@@ -13,6 +13,8 @@ pub struct RunBudget {
     plan: BudgetPlan,
     own: Budget,
     shared: Option<Shared>,
+    /// Whether the last operation was applied to the scope's budget.
+    is_shared: bool,
 }
 
 struct Shared {
@@ -27,13 +29,13 @@ struct Shared {
 impl RunBudget {
     /// A budget of the run's own, full at its start.
     pub fn private(plan: BudgetPlan) -> Self {
-        Self { plan, own: Budget::default(), shared: None }
+        Self { plan, own: Budget::default(), shared: None, is_shared: false }
     }
 
     /// The budget of a scope; the run's own wherever that cannot be had.
     pub fn shared(plan: BudgetPlan, store: Box<dyn StateStore>, scope: Scope) -> Self {
         let shared = Shared { store, scope, again_at: Duration::ZERO, is_said: false };
-        Self { plan, own: Budget::default(), shared: Some(shared) }
+        Self { plan, own: Budget::default(), shared: Some(shared), is_shared: false }
     }
 
     /// Whether attempts wait for the rate limiter's token.
@@ -41,13 +43,22 @@ impl RunBudget {
         self.plan.limiter
     }
 
+    /// Whether the last operation was applied to the budget of a scope.
+    pub fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+
     /// Applies an operation, `elapsed` after the start of the run. The second part is what a
     /// user should know of the store.
     pub fn apply(&mut self, operation: &Operation, elapsed: Duration) -> (Answer, Option<String>) {
         let mut notice = None;
+        self.is_shared = false;
         if let Some(shared) = self.shared.as_mut().filter(|shared| shared.again_at <= elapsed) {
             match shared.store.apply(&shared.scope, &self.plan, operation) {
-                Ok(applied) => return (applied.answer, applied.notice),
+                Ok(applied) => {
+                    self.is_shared = true;
+                    return (applied.answer, applied.notice);
+                }
                 Err(problem) => {
                     shared.again_at = elapsed.saturating_add(LEFT_ALONE);
                     let name = &shared.scope.name;

@@ -10,6 +10,9 @@ pub struct ScopeName(String);
 const LONGEST: usize = 64;
 
 impl ScopeName {
+    /// What a name looks like, for messages.
+    pub const FORM: &'static str = "text of 1 to 64 bytes without control characters, as in my-service";
+
     /// A name, if that text is one.
     pub fn new(text: &str) -> Option<Self> {
         let good = !text.is_empty() && text.len() <= LONGEST && !text.chars().any(char::is_control);
@@ -20,6 +23,18 @@ impl ScopeName {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// It as an argument, as a shell reads it.
+    pub fn as_argument(&self) -> String {
+        let word = shell_word(&self.0);
+        if self.0.starts_with('-') { format!("-- {word}") } else { word }
+    }
+}
+
+/// Text as one word of a shell's command line.
+pub(super) fn shell_word(text: &str) -> String {
+    let plain = !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "-_./:@+,%".contains(c));
+    if plain { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 impl fmt::Display for ScopeName {

@@ -22,6 +22,7 @@ mod parsing;
 mod pid1;
 mod quotas;
 mod replay;
+mod scopes;
 mod scopes_file;
 mod settings;
 mod signals;

@@ -6,11 +6,12 @@
 
 use std::time::Duration;
 
-use retryx::policy::{Budget, Decision, RateLimiter};
+use retryx::policy::Decision;
 use serde_json::{Value, json};
 
 use crate::check::{Check, ensure, equal, float, list, near, number, text, within};
 use crate::plans::plan;
+use crate::recorded::{Limiter, Recorded};
 use crate::replay::{self, Run};
 use crate::suite::{Row, Suite};
 
@@ -34,7 +35,7 @@ pub fn at(seconds: f64) -> Duration {
 }
 
 /// Books so many successes at one moment.
-pub fn successes(limiter: &mut RateLimiter, now: f64, count: u32) {
+pub fn successes(limiter: &mut Limiter, now: f64, count: u32) {
     for _ in 0..count {
         limiter.update(at(now), false);
     }
@@ -45,8 +46,8 @@ const MANY: u32 = 1000;
 
 /// Leads a new limiter to its first throttling response 5 s after its start, when it
 /// measures this rate, of at least 4/s.
-pub fn throttled_at_five(rate: f64) -> Result<RateLimiter, String> {
-    let mut limiter = RateLimiter::new();
+pub fn throttled_at_five(rate: f64) -> Result<Limiter, String> {
+    let mut limiter = Limiter::new();
     // 25 responses in the first second measure 0.8 × 25 = 20/s; c in the next four make it
     // 0.8 × c/4 + 0.2 × 20 = 0.2 × c + 4.
     successes(&mut limiter, 0.0, 24);
@@ -73,7 +74,7 @@ fn cubic(row: &Row) -> Check {
 }
 
 fn end_to_end(row: &Row) -> Check {
-    let mut limiter = RateLimiter::new();
+    let mut limiter = Limiter::new();
     for response in row.so_far {
         limiter.update(at(number(response, "timestamp")?), text(response, "response")? == "throttle");
     }
@@ -112,7 +113,7 @@ fn zero_point(row: &Row) -> Check {
 
 /// The rate before the floor of 0.5/s, which the limiter keeps and the rows leave out.
 fn first_response_throttles(row: &Row) -> Check {
-    let mut limiter = RateLimiter::new();
+    let mut limiter = Limiter::new();
     limiter.update(at(number(row.value, "timestamp")?), true);
     let (calculated, expected) = (limiter.measured_rate() * 0.7, number(row.value, "calculated_rate")?);
     ensure((calculated - expected).abs() < 1e-8, || format!("got {calculated}, expected {expected}"))?;
@@ -121,7 +122,7 @@ fn first_response_throttles(row: &Row) -> Check {
 
 fn measured(row: &Row) -> Check {
     near("start", number(row.value, "start")?, 0.0)?;
-    let mut limiter = RateLimiter::new();
+    let mut limiter = Limiter::new();
     for timestamp in list(row.value, "timestamps")? {
         limiter.update(at(float(timestamp)?), false);
     }
@@ -149,7 +150,7 @@ fn cap(row: &Row) -> Check {
     let start =
         start.into_iter().find_map(|(throttled, point, slot, count)| Some((throttled, point, slot, whole(count)?)));
     let (throttled, point, slot, count) = start.ok_or("no number of responses measures that rate")?;
-    let mut limiter = RateLimiter::new();
+    let mut limiter = Limiter::new();
     limiter.update(at(throttled), true);
     successes(&mut limiter, throttled, count - 2);
     successes(&mut limiter, slot, 1);
@@ -174,7 +175,7 @@ fn answer(letter: &Value) -> Result<Value, String> {
 fn operations(row: &Row) -> Check {
     equal("specification", &text(row.value, "spec")?, &"2.1")?;
     let plan = plan(&["--mode", "adaptive", "--service", "dynamodb", "--jitter", "none"])?;
-    let mut budget = Budget::default();
+    let mut budget = Recorded::new();
     let mut now = Duration::ZERO;
     for (operation, sleep) in list(row.value, "ops")?.iter().zip(list(row.value, "cumulative_sleep_seconds")?) {
         let mut run = Run::with(&plan, budget);

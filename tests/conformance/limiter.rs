@@ -1,9 +1,8 @@
 //! The client rate limiter's bucket of tokens, and its constants.
 
-use retryx::policy::RateLimiter;
-
 use crate::adaptive::{at, successes, throttled_at_five};
 use crate::check::{Check, ensure, equal, list, near, number, text};
+use crate::recorded::Limiter;
 use crate::suite::{Row, Suite};
 
 /// Adds the trials of this module.
@@ -16,20 +15,20 @@ pub fn add(suite: &mut Suite) {
 }
 
 /// A limiter with nothing behind it but a throttling response at `now`.
-fn throttled_at(now: f64) -> RateLimiter {
-    let mut limiter = RateLimiter::new();
+fn throttled_at(now: f64) -> Limiter {
+    let mut limiter = Limiter::new();
     limiter.update(at(now), true);
     limiter
 }
 
 /// How long until there is a token; zero takes it.
-fn wait(limiter: &mut RateLimiter, now: f64) -> f64 {
+fn wait(limiter: &mut Limiter, now: f64) -> f64 {
     limiter.take(at(now)).map_or_else(|wait| wait.as_secs_f64(), |()| 0.0)
 }
 
 /// A limiter that fills at 10/s, `TEN_FROM` seconds after its start: it was throttled at
 /// that rate, and the curve is back there.
-fn at_ten_a_second() -> Result<RateLimiter, String> {
+fn at_ten_a_second() -> Result<Limiter, String> {
     let mut limiter = throttled_at_five(10.0)?;
     successes(&mut limiter, 5.0, 100);
     limiter.update(at(TEN_FROM), false);
@@ -42,7 +41,7 @@ const TEN_FROM: f64 = 5.0 + 1.957_433_820_584_431_7;
 
 /// Brings a limiter to 1/s, by a response every two seconds: that measures 0.5/s, and the
 /// rate is never more than twice what is measured. Returns the time of the last.
-fn slow_down(limiter: &mut RateLimiter, from: f64) -> Result<f64, String> {
+fn slow_down(limiter: &mut Limiter, from: f64) -> Result<f64, String> {
     let mut times = (1..=20).map(|n| from + 2.0 * f64::from(n));
     times.clone().for_each(|now| limiter.update(at(now), false));
     near("fill rate", limiter.fill_rate(), 1.0)?;
@@ -55,13 +54,13 @@ fn constant(row: &Row) -> Check {
         "beta" => throttled_at_five(10.0)?.fill_rate() / 10.0,
         "scale_constant" => {
             // Before any throttling, the curve is C × t³; 100 responses keep the ceiling away.
-            let mut limiter = RateLimiter::new();
+            let mut limiter = Limiter::new();
             successes(&mut limiter, 2.0, 100);
             successes(&mut limiter, 3.0, 1);
             limiter.fill_rate() / 27.0
         }
         "smooth" => {
-            let mut limiter = RateLimiter::new();
+            let mut limiter = Limiter::new();
             successes(&mut limiter, 1.0, 1);
             limiter.measured_rate()
         }
@@ -71,7 +70,7 @@ fn constant(row: &Row) -> Check {
             f64::from((0..10).map(|_| u8::from(limiter.take(at(1000.0)).is_ok())).sum::<u8>())
         }
         "measure_bucket_seconds" => {
-            let mut limiter = RateLimiter::new();
+            let mut limiter = Limiter::new();
             let times = (1..100).map(|n| f64::from(n) / 100.0);
             let first = times.into_iter().find(|&now| {
                 limiter.update(at(now), false);
@@ -80,7 +79,7 @@ fn constant(row: &Row) -> Check {
             first.ok_or("nothing was measured")?
         }
         "max_rate_multiple_of_measured" => {
-            let mut limiter = RateLimiter::new();
+            let mut limiter = Limiter::new();
             limiter.update(at(100.0), false);
             successes(&mut limiter, 200.0, 300);
             successes(&mut limiter, 200.5, 1);
@@ -107,7 +106,7 @@ fn bucket(row: &Row) -> Check {
     near("rate", number(row.value, "rate")?, 10.0)?;
     equal("all immediate", &row.value["all_immediate"].as_bool(), &Some(true))?;
     let mut limiter = at_ten_a_second()?;
-    let acquire = |limiter: &mut RateLimiter, key: &str, zero: f64| {
+    let acquire = |limiter: &mut Limiter, key: &str, zero: f64| {
         for time in list(row.value, key)? {
             let now = zero + time.as_f64().ok_or("a time is no number")?;
             near(&format!("wait at {time}"), wait(limiter, now), 0.0)?;
@@ -145,7 +144,7 @@ fn rust_bucket(row: &Row) -> Check {
 fn shortfall() -> Check {
     let mut limiter = throttled_at_five(10.0)?;
     equal("the token that was there", &limiter.take(at(5.0)), &Ok(()))?;
-    let early = limiter.clone().take(at(5.142_857_141));
+    let early = limiter.ask(at(5.142_857_141));
     ensure(early.is_err(), || "granted too early".to_owned())?;
     equal("within the last nanosecond", &limiter.take(at(5.142_857_142)), &Ok(()))
 }
@@ -154,7 +153,7 @@ fn kotlin_limiter(row: &Row) -> Check {
     let expected = number(row.value, "wait")?;
     let tokens = row.value["acquire"].as_u64().ok_or("acquire is no number")?;
     if row.value["enabled"] == false {
-        return near("wait", wait(&mut RateLimiter::new(), 0.0), expected);
+        return near("wait", wait(&mut Limiter::new(), 0.0), expected);
     }
     let (mut limiter, mut now) = match row.value["fill_rate"].as_u64() {
         Some(10) => (at_ten_a_second()?, TEN_FROM + number(row.value, "after_seconds")?),

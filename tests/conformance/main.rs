@@ -2,7 +2,8 @@
 //!
 //! `retry-vectors.json` is walked as a whole: a row is run, or [`set_aside`] says why not,
 //! or the run fails. After the trials a table tells how many rows of each group passed and
-//! which were set aside.
+//! which were set aside. What a row does with a budget in memory is done again in a file and in
+//! a real Redis server, and all must agree.
 
 mod adaptive;
 mod aws_cli;
@@ -17,12 +18,20 @@ mod limiter;
 mod observed;
 mod plans;
 mod quota;
+mod recorded;
 mod replay;
 mod scripted;
+#[path = "../redis/server.rs"]
+#[expect(dead_code, reason = "what the tests of Redis need")]
+mod server;
 mod server_delay;
 mod set_aside;
 mod standard;
+mod stores;
 mod suite;
+#[path = "../support/mod.rs"]
+#[expect(dead_code, unused_imports, unused_macros, reason = "what the end-to-end tests need")]
+mod support;
 
 use libtest_mimic::Arguments;
 

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::check::{Check, ensure, equal, list, number, text, whole};
 use crate::plans::plan;
+use crate::recorded::Recorded;
 use crate::replay::{self, Run};
 use crate::suite::{Row, Suite};
 
@@ -66,7 +67,7 @@ fn answers(event: &str) -> Result<(&'static [Answer], &'static str), String> {
 /// The levels of a quota after each answer of one run.
 fn levels(plan: &Plan, start: u32, answers: &[Answer]) -> Result<Vec<u32>, String> {
     let quota = plan.session.budget.quota.ok_or("the plan has no quota")?;
-    let mut run = Run::with(plan, replay::budget_with(quota, start));
+    let mut run = Run::with(plan, Recorded::with_tokens(quota, start));
     let level = |(status, code): &Answer| {
         replay::decide(&mut run, &json!({ "status": status, "code": code }), Duration::ZERO)?;
         run.session.quota_left().ok_or_else(|| "the quota was lost".to_owned())

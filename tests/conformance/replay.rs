@@ -4,13 +4,11 @@ use std::time::{Duration, SystemTime};
 
 use retryx::config::Plan;
 use retryx::policy::response::Response;
-use retryx::policy::{
-    Budget, Class, Classifier, Decision, Evidence, Judged, Mode, Operation, Outcome, QuotaPlan, RetryQuota,
-    ServerDelay, Session,
-};
+use retryx::policy::{Class, Classifier, Decision, Evidence, Judged, Mode, Operation, Outcome, ServerDelay, Session};
 use serde_json::Value;
 
 use crate::check::whole;
+use crate::recorded::Recorded;
 
 /// The answer of a row, with the fields `status` or `status_code`, `headers` and `body`; an
 /// error where the row names no status.
@@ -45,29 +43,24 @@ pub fn server_delay(mode: Mode, response: &Response) -> Option<ServerDelay> {
 pub struct Run<'a> {
     plan: &'a Plan,
     pub session: Session<'a>,
-    pub budget: Budget,
+    pub budget: Recorded,
 }
 
 impl<'a> Run<'a> {
     /// A run that starts with what another left, at the same time.
-    pub fn with(plan: &'a Plan, budget: Budget) -> Self {
+    pub fn with(plan: &'a Plan, budget: Recorded) -> Self {
         Self { plan, session: Session::new(&plan.session, Session::seed_from(1)), budget }
     }
 
     /// A run with a budget of its own.
     pub fn new(plan: &'a Plan) -> Self {
-        Self::with(plan, Budget::default())
+        Self::with(plan, Recorded::new())
     }
 
     /// How long until the rate limiter lets an attempt start; zero takes its token.
     pub fn pace(&mut self, now: Duration) -> Duration {
         self.budget.apply(&self.plan.session.budget, &Operation::Take, now).wait
     }
-}
-
-/// A budget whose quota has so many tokens.
-pub fn budget_with(quota: QuotaPlan, tokens: u32) -> Budget {
-    Budget { quota: Some(RetryQuota::with_tokens(quota, tokens)), ..Budget::default() }
 }
 
 /// One attempt that ends with the row's answer `now`.

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use retryx::config::Plan;
-use retryx::policy::{Budget, Decision, QuotaPlan, RetryQuota, StopReason};
+use retryx::policy::{Decision, QuotaPlan, StopReason};
 use serde_json::Value;
 
 use crate::check::{Check, ensure, equal, list, same_time, text, whole};
 use crate::plans::plan;
+use crate::recorded::Recorded;
 use crate::replay::{self, Run};
 use crate::suite::{Row, Suite};
 
@@ -19,7 +20,7 @@ pub fn add(suite: &mut Suite) {
 }
 
 /// The plan and the budget at the start.
-fn start(given: &Value) -> Result<(Plan, Budget), String> {
+fn start(given: &Value) -> Result<(Plan, Recorded), String> {
     let mut options = vec!["--mode=standard".to_owned()];
     let capacity = QuotaPlan::default().capacity;
     let mut tokens = capacity;
@@ -42,7 +43,7 @@ fn start(given: &Value) -> Result<(Plan, Budget), String> {
     }
     let plan = plan(&options.iter().map(String::as_str).collect::<Vec<_>>())?;
     let quota = plan.session.budget.quota.ok_or("the plan has no quota")?;
-    Ok((plan, replay::budget_with(quota, tokens)))
+    Ok((plan, Recorded::with_tokens(quota, tokens)))
 }
 
 /// The outcome as the vectors call it, and the wait.
@@ -60,7 +61,7 @@ fn named(decision: &Decision) -> (&'static str, Option<Duration>) {
 
 /// Takes the steps of invocations, each started with what the one before left in the quota,
 /// and returns what the last one left.
-fn take(plan: &Plan, budget: Budget, steps: &[Value], shared: bool) -> Result<Budget, String> {
+fn take(plan: &Plan, budget: Recorded, steps: &[Value], shared: bool) -> Result<Recorded, String> {
     let mut invocation = Run::with(plan, budget);
     let mut now = Duration::ZERO;
     for (step, number) in steps.iter().zip(1..) {
@@ -100,9 +101,5 @@ fn invocations_that_share_a_bucket(row: &Row) -> Check {
         budget = take(&plan, budget, steps.as_array().ok_or("an invocation is a list of steps")?, true)?;
     }
     ensure(invocations.len() > 1, || "nobody shares the bucket".to_owned())?;
-    equal(
-        "final quota",
-        &budget.quota.as_ref().map(RetryQuota::tokens),
-        &Some(whole(row.value, "expected_final_quota")?),
-    )
+    equal("final quota", &budget.tokens(), &Some(whole(row.value, "expected_final_quota")?))
 }

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::check::Check;
 use crate::set_aside::{SET_ASIDE, SetAside};
+use crate::stores;
 
 /// The vectors; what is no JSON has no rows, which the coverage trials report.
 static VECTORS: LazyLock<Value> =
@@ -172,7 +173,7 @@ impl Suite {
             }
             let (row, tallies) = (row.clone(), Arc::clone(&self.tallies));
             self.trials.push(Trial::test(row.title(), move || {
-                let result = check(&row);
+                let result = check(&row).and_then(|()| stores::agree());
                 let group = row.group();
                 let mut tallies = tallies.lock().unwrap_or_else(PoisonError::into_inner);
                 for tally in tallies.iter_mut().filter(|tally| tally.group == group) {

@@ -6,15 +6,28 @@ use std::fmt::Write as _;
 use clap::ValueHint;
 use clap_complete::Shell;
 use retryx::cli::options::{OPTIONS, Opt, Sub};
+use retryx::scopes::VERBS;
 
-use crate::own_options;
+use crate::{is_besides, with_options};
 
 /// What the value of the options that name a file is called.
 const FILE: &str = "FILE|fd:N";
+/// What it is called where it is a folder.
+const FOLDER: &str = "DIR";
 
-/// The options of a run, and those that a subcommand takes besides.
+/// Whether the options of a run may be given to it, so that its own come besides these.
+fn takes_those_of_a_run(sub: Sub) -> bool {
+    sub != Sub::Quota
+}
+
+/// The options of a run, and those that a subcommand takes besides; all of one that takes
+/// but few of a run's.
+fn is_shown(option: &Opt, sub: Sub) -> bool {
+    if takes_those_of_a_run(sub) { is_besides(option, sub) } else { option.of(sub) }
+}
+
 fn options(sub: Sub) -> impl Iterator<Item = &'static Opt> {
-    OPTIONS.iter().filter(move |option| option.of(sub) && (sub == Sub::Run || !option.of(Sub::Run)))
+    OPTIONS.iter().filter(move |option| is_shown(option, sub))
 }
 
 /// The ways to write an option.
@@ -47,6 +60,9 @@ pub fn bash() -> String {
                 ([], Some(FILE)) => {
                     r#"compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "${cur}")"#.to_owned()
                 }
+                ([], Some(FOLDER)) => {
+                    r#"compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -d -- "${cur}")"#.to_owned()
+                }
                 ([], _) => continue,
                 (choices, _) => {
                     format!(r#"COMPREPLY=($(compgen -W "{}" -- "${{cur}}"))"#, choices.join(" "))
@@ -57,7 +73,10 @@ pub fn bash() -> String {
         let list: Vec<_> = options(sub).flat_map(spellings).collect();
         let _ = match sub {
             Sub::Run => writeln!(words, "    words=\"{}\"", list.join(" ")),
-            _ => writeln!(words, "    [[ \"${{sub}}\" == {} ]] && words+=\" {}\"", sub.name(), list.join(" ")),
+            _ if takes_those_of_a_run(sub) => {
+                writeln!(words, "    [[ \"${{sub}}\" == {} ]] && words+=\" {}\"", sub.name(), list.join(" "))
+            }
+            _ => writeln!(words, "    [[ \"${{sub}}\" == {} ]] && words=\"{}\"", sub.name(), list.join(" ")),
         };
     }
     format!(
@@ -65,7 +84,7 @@ pub fn bash() -> String {
 # Generated: change the code, then BLESS=1 cargo test --test generated
 
 _retryx() {{
-    local cur="$2" prev="$3" i=1 sub="" verbatim="" first="" words
+    local cur="$2" prev="$3" i=1 sub="" verbatim="" first="" verb="" words
     COMPREPLY=()
 
     # Bash takes --option=value for three words.
@@ -86,13 +105,23 @@ _retryx() {{
                 sub="${{COMP_WORDS[i]}}"
                 i=$((i + 1))
                 ;;
-            *) break ;;
+            *)
+                # The options of quota may stand after its words.
+                [[ "${{sub}}" == quota ]] || break
+                verb="${{COMP_WORDS[i]}}"
+                i=$((i + 1))
+                ;;
         esac
     done
 
     if [[ ${{i}} -gt ${{COMP_CWORD}} ]]; then
         case "${{sub}},${{prev}}" in
 {values}        esac
+        return 0
+    fi
+
+    if [[ "${{sub}}" == quota && "${{cur}}" != -* ]]; then
+        [[ -z "${{verb}}" ]] && COMPREPLY=($(compgen -W "{verbs}" -- "${{cur}}"))
         return 0
     fi
 
@@ -121,18 +150,24 @@ complete -F _retryx -o nosort retryx 2>/dev/null || complete -F _retryx retryx
         valued = options_with_values().join("|"),
         alternatives = subcommands("|"),
         names = subcommands(" "),
+        verbs = VERBS.join(" "),
     )
 }
 
 /// What `clap_complete` makes of the options of a run, or of those that a subcommand takes
 /// besides.
 fn completion(shell: Shell, sub: Sub) -> String {
-    let mut command = own_options(sub, |arg, option| match option.value.filter(|_| option.choices.is_empty()) {
-        // The colon of the name shown elsewhere has a meaning in zsh.
-        Some(FILE) => arg.value_name("FILE").value_hint(ValueHint::FilePath),
-        Some(_) => arg.value_hint(ValueHint::Other),
-        None => arg,
-    });
+    let mut command = with_options(
+        sub,
+        |option| is_shown(option, sub),
+        |arg, option| match option.value.filter(|_| option.choices.is_empty()) {
+            // The colon of the name shown elsewhere has a meaning in zsh.
+            Some(FILE) => arg.value_name("FILE").value_hint(ValueHint::FilePath),
+            Some(FOLDER) => arg.value_hint(ValueHint::DirPath),
+            Some(_) => arg.value_hint(ValueHint::Other),
+            None => arg,
+        },
+    );
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command, "retryx", &mut script);
     String::from_utf8(script).unwrap()
@@ -149,11 +184,12 @@ pub fn zsh() -> String {
     let (mut arrays, mut cases, mut described) = (String::new(), String::new(), String::new());
     for (name, sub) in Sub::NAMED {
         let _ = write!(arrays, "    {name}_options=(\n{})\n", specs(sub) + "    ");
-        let rest = if sub == Sub::Explain { "" } else { " '*::command:_normal -p retryx'" };
-        let _ = writeln!(
-            cases,
-            "            {name}) _arguments -s -S -A '-*' : $run_options ${name}_options{rest}; return ;;"
-        );
+        let arguments = match sub {
+            Sub::Quota => format!("-s -S : ${name}_options '1:what to do:({})' '2:scope:'", VERBS.join(" ")),
+            Sub::Explain => format!("-s -S -A '-*' : $run_options ${name}_options"),
+            _ => format!("-s -S -A '-*' : $run_options ${name}_options '*::command:_normal -p retryx'"),
+        };
+        let _ = writeln!(cases, "            {name}) _arguments {arguments}; return ;;");
         let about = retryx::cli::full_command(sub).get_about().unwrap().to_string();
         let _ = write!(described, " {name}\\:\"{about}\"");
     }
@@ -203,7 +239,12 @@ pub fn fish() -> String {
     let valued = options_with_values();
     let mut lines = String::new();
     for sub in [Sub::Run].into_iter().chain(Sub::NAMED.map(|(_, sub)| sub)) {
-        let places = if sub == Sub::Run { format!("none {}", subcommands(" ")) } else { sub.name().to_owned() };
+        let like_a_run = Sub::NAMED.into_iter().filter(|(_, sub)| takes_those_of_a_run(*sub));
+        let places = match sub {
+            Sub::Run => like_a_run.fold("none".to_owned(), |list, (name, _)| list + " " + name),
+            Sub::Quota => "quota quota-verb".to_owned(),
+            _ => sub.name().to_owned(),
+        };
         let condition = format!("complete -c retryx -n '__retryx_in {places}' ");
         let made = completion(Shell::Fish, sub);
         lines.push_str(&made.replace("complete -c retryx ", &condition));
@@ -217,7 +258,7 @@ pub fn fish() -> String {
 # Generated: change the code, then BLESS=1 cargo test --test generated
 
 # Whether the words before the cursor are in one of these places: a subcommand, none as yet,
-# or the command.
+# or the command; quota-verb after it was said what quota does.
 function __retryx_in
     set -l words (commandline -opc)[2..]
     set -l place none
@@ -235,17 +276,24 @@ function __retryx_in
                 end
                 set place $words[1]
             case '*'
-                set place command
-                break
+                if contains $place quota quota-verb
+                    set place quota-verb
+                else
+                    set place command
+                    break
+                end
         end
         set -e words[1]
     end
     contains -- $place $argv
 end
 
-{lines}complete -c retryx -n 'not __retryx_in explain' -x -a '(__fish_complete_subcommand -- {valued})'
+{lines}complete -c retryx -n '__retryx_in quota' -x -a '{verbs}'
+complete -c retryx -n '__retryx_in quota-verb' -x
+complete -c retryx -n 'not __retryx_in explain quota quota-verb' -x -a '(__fish_complete_subcommand -- {valued})'
 ",
         valued = valued.join(" "),
         names = subcommands(" "),
+        verbs = VERBS.join(" "),
     )
 }

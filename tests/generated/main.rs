@@ -35,13 +35,15 @@ fn root(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// The definition of a run, or of what a subcommand takes besides, with each option's
-/// argument changed.
-fn own_options(sub: Sub, change: impl Fn(Arg, &Opt) -> Arg) -> clap::Command {
-    let own = |option: &&&Opt| option.of(sub) && (sub == Sub::Run || !option.of(Sub::Run));
+/// Whether an option is one of a run, or one that a subcommand takes besides.
+fn is_besides(option: &Opt, sub: Sub) -> bool {
+    option.of(sub) && (sub == Sub::Run || !option.of(Sub::Run))
+}
+
+/// The definition of those options of a run or subcommand, with each one's argument changed.
+fn with_options(sub: Sub, those: impl Fn(&Opt) -> bool, change: impl Fn(Arg, &Opt) -> Arg) -> clap::Command {
     let known = full_command(sub);
-    let options = OPTIONS.iter().collect::<Vec<_>>();
-    let args = options.iter().filter(own).map(|option| {
+    let args = OPTIONS.iter().filter(|option| those(option)).map(|option| {
         let arg = known.get_arguments().find(|arg| arg.get_id() == option.long).unwrap();
         change(arg.clone(), option)
     });
@@ -270,6 +272,7 @@ fn bash_completes_options_and_values() {
     }
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("a file"), "").unwrap();
+    fs::create_dir(folder.path().join("folder")).unwrap();
     let script = "source \"$1\"; shift; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); \
                   _retryx retryx \"${COMP_WORDS[COMP_CWORD]}\" \"${COMP_WORDS[COMP_CWORD - 1]}\"; echo \"${COMPREPLY[@]}\"";
     let modes = "standard aws adaptive legacy google fixed linear exponential decorrelated";
@@ -284,7 +287,7 @@ fn bash_completes_options_and_values() {
         (&["retryx", "--deadline", ""], ""),
         (&["retryx", "-n", "3", "--timeout", "=", "9", "env", "--kill-"], ""),
         (&["retryx", "-n", "3", "--", "base"], "base32 base64 basename basenc"),
-        (&["retryx", "--events", "="], "a file"),
+        (&["retryx", "--events", "="], "a file folder"),
         (&["retryx", "--events", "a"], "a file"),
         // Subcommands, and their options besides those of a run.
         (&["retryx", "-n", "3", "expl"], "explain"),
@@ -300,6 +303,17 @@ fn bash_completes_options_and_values() {
         (&["retryx", "explain", "base"], ""),
         (&["retryx", "--", "plan", "--cl"], ""),
         (&["retryx", "env", "plan", "--cl"], ""),
+        // The words of quota, and the few options that it takes, also after them.
+        (&["retryx", "quota", ""], "list show reset set"),
+        (&["retryx", "--store", "file", "quota", "re"], "reset"),
+        (&["retryx", "quota", "--store", "file", "s"], "show set"),
+        (&["retryx", "quota", "show", ""], ""),
+        (&["retryx", "quota", "set", "x", "--tok"], "--tokens"),
+        (&["retryx", "quota", "set", "x", "--tokens", ""], ""),
+        (&["retryx", "quota", "list", "--format", ""], "text json"),
+        (&["retryx", "quota", "--mo"], ""),
+        (&["retryx", "quota", "list", "--state-dir", "f"], "folder"),
+        (&["retryx", "--state-dir", ""], "folder"),
     ] {
         let file = root("completions/retryx.bash");
         let done = Command::new("bash")

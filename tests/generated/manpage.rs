@@ -10,7 +10,7 @@ use retryx::cli::manual::{AFTER_OPTIONS, BEFORE_OPTIONS, EVENTS, Part, Section};
 use retryx::cli::options::{Opt, Sub};
 use retryx::exit;
 
-use crate::own_options;
+use crate::{is_besides, with_options};
 
 /// The whole page.
 pub fn man_page() -> String {
@@ -41,7 +41,7 @@ pub fn man_page() -> String {
 /// The options of a run, or those that a subcommand has besides, each group a subsection.
 fn roff_options(sub: Sub) -> String {
     let mut made = Vec::new();
-    Man::new(own_options(sub, described)).render_options_section(&mut made).unwrap();
+    Man::new(with_options(sub, |option| is_besides(option, sub), described)).render_options_section(&mut made).unwrap();
     let mut text = String::new();
     for line in without_preamble(&String::from_utf8(made).unwrap()).lines() {
         match (line.strip_prefix(".SH "), sub) {

@@ -109,6 +109,11 @@ impl RedisAddress {
         Ok(address)
     }
 
+    /// Whether what is shown is all that leads there.
+    pub fn is_shown_whole(&self) -> bool {
+        self.password.is_none() && self.authorities.is_none() && self.identity.is_none()
+    }
+
     fn read_parameters(&mut self, query: &str, is_socket: bool, secure: bool) -> Result<(), String> {
         const NAMES: [&str; 5] = ["cacert", "cert", "key", "password-file", "db"];
         let mut found: [Option<String>; NAMES.len()] = Default::default();

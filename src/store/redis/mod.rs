@@ -31,7 +31,7 @@ pub use address::RedisAddress;
 pub const SCRIPT: &str = include_str!("scope.lua");
 
 /// How long an operation of a run may take, names and handshakes included (design §6).
-const OPERATION: Duration = Duration::from_millis(200);
+pub const PATIENCE: Duration = Duration::from_millis(200);
 
 /// How long the others may take, for which somebody waits.
 const ADMINISTRATION: Duration = Duration::from_secs(5);
@@ -52,12 +52,14 @@ const DAMAGED: &str = "retryx:damaged:{";
 /// Keeps scopes in a Redis server.
 pub struct RedisStore {
     link: Link,
+    patience: Duration,
 }
 
 impl RedisStore {
-    /// A store that touches nothing before it is used.
-    pub fn new(address: RedisAddress) -> Self {
-        Self { link: Link::new(address) }
+    /// A store that touches nothing before it is used. An operation of a run, whatever it
+    /// needs, is given up after `patience`.
+    pub fn new(address: RedisAddress, patience: Duration) -> Self {
+        Self { link: Link::new(address), patience }
     }
 
     /// Applies an operation by a script that takes and answers what [`SCRIPT`] does.
@@ -74,7 +76,7 @@ impl RedisStore {
         }];
         words.extend(beginning(scope, plan.limiter, plan.quota));
         words.extend(arguments(operation));
-        let patience = self.link.patience(OPERATION);
+        let patience = self.link.patience(self.patience);
         let reply = self.run(script, &scope.name, &words, patience)?;
         let list = if let Reply::List(list) = &reply { &list[..] } else { &[] };
         let [grant, wait, tokens, now, wrong] = list else { return Err(self.strange()) };
