@@ -211,7 +211,7 @@ impl Folder {
                 Err(Errno::INTR) => {}
                 Err(Errno::WOULDBLOCK) if waited < LOCK_WAIT => {
                     // Whose time runs out looks more often.
-                    let most = wait.min((LOCK_WAIT - waited) / 8).max(NAPS.0);
+                    let most = wait.min(LOCK_WAIT.saturating_sub(waited) / 8).max(NAPS.0);
                     // Those who wait should not come back all at once.
                     nap(most / 2 + most * (waited.subsec_nanos() / 64 % 64) / 64);
                     wait = (wait * 2).min(NAPS.1);

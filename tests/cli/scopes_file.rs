@@ -501,20 +501,21 @@ fn with_random_kills_the_tokens_of_the_survivors_add_up() {
         )
     };
     let start = |cost, attempts: &str| lab.run(&options(cost, attempts)).command(&["false"]).start();
-    let (mut killed, mut survivors) = (Vec::new(), Vec::new());
+    let (mut doomed, mut killed, mut survivors) = (Vec::new(), Vec::new(), Vec::new());
     let mut seed = 12_345_u32;
-    for _ in 0..100 {
-        killed.push(start(1, "unlimited"));
-        survivors.push(start(COST, "8"));
-        if killed.len() >= 8 {
+    for number in 1..=108 {
+        if number <= 100 {
+            doomed.push(start(1, "unlimited"));
+            survivors.push(start(COST, "8"));
+        }
+        if number > 8 {
             // Linear congruence (Numerical Recipes): which one, and after how long.
             seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             pause(Duration::from_micros(u64::from(seed >> 16) % 3000));
-            killed[seed as usize % killed.len()].signal(Signal::KILL);
+            let run = doomed.swap_remove(seed as usize % doomed.len());
+            run.signal(Signal::KILL);
+            killed.push(run);
         }
-    }
-    for run in &killed {
-        run.signal(Signal::KILL);
     }
     let (mut sure, mut most) = (0, 0);
     for run in survivors {
