@@ -136,25 +136,23 @@ impl Record {
         }
     }
 
+    /// The newer slot counts, unless it is what a write left that was cut off.
     fn read_slots(bytes: &[u8]) -> Result<(Self, Next), String> {
-        let mut newest: Option<(Box<Self>, usize)> = None;
+        let (first, second) = bytes.split_at(SLOT);
+        let mut slots = [(0, first), (1, second)];
+        if sequence(first) < sequence(second) {
+            slots.reverse();
+        }
         let mut broken = None;
-        for (slot, line) in bytes.chunks_exact(SLOT).enumerate() {
+        for (slot, line) in slots {
             match Line::of(line) {
-                Line::Blank => {}
-                Line::Broken(why) => broken = broken.or(Some(format!("line {} {why}", slot + 1))),
+                Line::Good(record) => return Ok((*record, Next::Slot(1 - slot))),
                 Line::Wrong(why) => return Err(format!("line {} {why}", slot + 1)),
-                Line::Good(record) => {
-                    if newest.as_ref().is_none_or(|(newest, _)| newest.sequence < record.sequence) {
-                        newest = Some((record, slot));
-                    }
-                }
+                Line::Broken(why) => broken = broken.or(Some(format!("line {} {why}", slot + 1))),
+                Line::Blank => {}
             }
         }
-        match newest {
-            Some((record, slot)) => Ok((*record, Next::Slot(1 - slot))),
-            None => Err(broken.unwrap_or_else(|| "it has no record".into())),
-        }
+        Err(broken.unwrap_or_else(|| "it has no record".into()))
     }
 
     /// The bytes of a slot that holds it, if that is long enough.
@@ -279,6 +277,13 @@ impl Line {
             Err(error) => Self::Broken(no_record(&error)),
         }
     }
+}
+
+/// The sequence at the beginning of a slot, as this version writes it.
+fn sequence(slot: &[u8]) -> Option<u64> {
+    let digits = slot.strip_prefix(b"{\"sequence\":")?;
+    let end = digits.iter().position(|byte| !byte.is_ascii_digit())?;
+    std::str::from_utf8(&digits[..end]).ok()?.parse().ok()
 }
 
 fn other_schema(schema: u64) -> String {

@@ -470,7 +470,7 @@ fn sixty_four_at_once_make_one_file_and_lose_nothing() {
             (sure, most) = (sure + least, most + all);
         }
         let paid = 100_000 - tokens(&lab);
-        assert!(paid % 7 == 0 && (sure..=most).contains(&(paid / 7)), "{paid}: {sure} to {most}");
+        assert!(paid.is_multiple_of(7) && (sure..=most).contains(&(paid / 7)), "{paid}: {sure} to {most}");
     };
     await_all(runs);
     let inode = fs::metadata(lab.path("s/q.scope")).expect("a file").ino();
