@@ -530,7 +530,7 @@ pub static OPTIONS: [Opt; 112] = [
         choices: &[],
         heading: QUOTA,
         help: "Where scopes are kept: file, or redis://HOST for many machines [default: file]",
-        more: "",
+        more: "A Redis (5 or later) or Valkey server: redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE], rediss:// with TLS, valkey:// and valkeys:// the same, unix://[[USER]:PASSWORD@]/SOCKET[?db=DATABASE]. Behind a ? and joined by & may stand password-file=FILE, and for TLS cacert=FILE, cert=FILE and key=FILE. A password on the command line is seen by every user of the machine: give it in that file, or in RETRYX_STORE. One that cannot be reached within 200 ms is said once, and the run goes on alone",
     },
     Opt {
         id: Id::StateDir,

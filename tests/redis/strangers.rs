@@ -41,7 +41,7 @@ const NO_REDIS: &str = "is this a Redis server?";
 #[test]
 fn no_stranger_holds_or_ends_a_run() {
     let lab = Lab::new();
-    let strangers: [(fn(TcpStream), &[&str]); 16] = [
+    let strangers: [(fn(TcpStream), &[&str]); 18] = [
         (std::mem::forget, &[SILENT]),
         (drop, &["closed the connection", "connection reset"]),
         (|stream| answering(stream, "HTTP/1.1 400 Bad Request\r\n\r\n"), &["is HTTP"]),
@@ -52,6 +52,8 @@ fn no_stranger_holds_or_ends_a_run() {
         (|stream| answering(stream, "*5\r\n:9\r\n:0\r\n:0\r\n:0\r\n+\r\n"), &[NO_REDIS]),
         (|stream| answering(stream, "*5\r\n:0\r\n:-1\r\n:0\r\n:0\r\n+\r\n"), &[NO_REDIS]),
         (|stream| answering(stream, "*5\r\n:0\r\n:0\r\n:99999999999\r\n:0\r\n+\r\n"), &[NO_REDIS]),
+        (|stream| answering(stream, "*5\r\n:0\r\n:2000001\r\n:0\r\n:0\r\n+\r\n"), &[NO_REDIS]),
+        (|stream| answering(stream, "*5\r\n:0\r\n:0\r\n$3\r\n500\r\n:0\r\n+\u{1b}[2J\r\n"), &["its [2J is no good"]),
         (|stream| answering(stream, "-ERR \u{1b}[2Jgo away\r\n"), &["the server refuses: ERR [2Jgo away"]),
         (|stream| answering(stream, "-DENIED Redis is running in protected mode\r\n"), &["protected mode"]),
         (|stream| endless(stream, "+", "x"), &[NO_REDIS, SILENT]),
@@ -72,7 +74,12 @@ fn no_stranger_holds_or_ends_a_run() {
         let retryx = "ulimit -v 400000; exec retryx --scope x -n 2 --base-delay 0";
         let run = lab.shell(&format!("{retryx} --store redis://127.0.0.1:{port} -- sh -c 'exit 7'")).finish();
         run.exited(7);
-        let said: Vec<_> = run.messages().into_iter().filter(|line| line.contains("is not shared")).collect();
+        let mut said: Vec<_> = run
+            .messages()
+            .into_iter()
+            .filter(|line| line.contains("is not shared") || line.contains("was damaged"))
+            .collect();
+        said.dedup();
         assert_eq!(said.len(), 1, "{number}: {}", run.stderr);
         assert!(why.iter().chain(&[SILENT]).any(|why| said[0].contains(why)), "{number}: {}", said[0]);
         assert!(!run.stderr.contains('\u{1b}'));

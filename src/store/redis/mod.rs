@@ -39,6 +39,10 @@ const ADMINISTRATION: Duration = Duration::from_secs(5);
 /// The longest time to live: a server refuses one that passes the end of its calendar.
 const LONGEST_TTL: Duration = Duration::from_secs(100 * 31_557_600);
 
+/// The longest wait for a token of the rate limiter, whose least rate is half an attempt a
+/// second; nobody else makes a run wait.
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
+
 /// The most scopes that are listed.
 const MOST_SCOPES: usize = 100_000;
 
@@ -86,12 +90,13 @@ impl RedisStore {
             Reply::Integer(2) => Grant::TooLate,
             _ => return Err(self.strange()),
         };
-        let (Some(wait), Some(now)) = (wait.whole(), now.whole()) else { return Err(self.strange()) };
+        let wait = wait.whole().map(Duration::from_micros).filter(|wait| *wait <= LONGEST_WAIT);
+        let (Some(wait), Some(now)) = (wait, now.whole()) else { return Err(self.strange()) };
         let tokens = tokens.whole().and_then(|tokens| u32::try_from(tokens).ok());
         if plan.quota.is_some() != tokens.is_some() {
             return Err(self.strange());
         }
-        let answer = Answer { grant, wait: Duration::from_micros(wait), tokens, now: Duration::from_micros(now) };
+        let answer = Answer { grant, wait, tokens, now: Duration::from_micros(now) };
         let notice =
             Some(wrong.text()).filter(|wrong| !wrong.is_empty()).map(|wrong| self.damaged(&scope.name, &wrong));
         Ok(Applied { answer, notice })
@@ -288,7 +293,7 @@ fn said_of(wrong: &str) -> String {
     match wrong {
         "type" => "its key holds no hash".to_owned(),
         "schema" => "it is not of schema 1".to_owned(),
-        field => format!("its {field} is no good number"),
+        field => format!("its {} is no good number", words::shown(field)),
     }
 }
 

@@ -71,7 +71,7 @@ pub(super) fn is_open(words: &str) -> bool {
 }
 
 /// Somebody else's words, without what could play tricks on a terminal.
-fn shown(words: &str) -> String {
+pub(super) fn shown(words: &str) -> String {
     words.chars().filter(|c| !c.is_control()).take(MOST_WORDS).collect()
 }
 
