@@ -81,10 +81,10 @@ pub fn running() -> Duration {
     clock(libc::CLOCK_MONOTONIC)
 }
 
-/// Holds this process for a moment that no signal has to end: at most a millisecond.
+/// Holds this process for a moment that no signal has to end: at most 20 milliseconds.
 #[expect(clippy::disallowed_methods, reason = "this is the door")]
 pub fn nap(time: Duration) {
-    std::thread::sleep(time.min(Duration::from_millis(1)));
+    std::thread::sleep(time.min(Duration::from_millis(20)));
 }
 
 /// The system's clocks, joined with the channel of signals.

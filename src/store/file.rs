@@ -126,12 +126,11 @@ impl FileStore {
         let Some(file) = folder.look_at(&name)? else { return Ok(None) };
         let read = || Ok(folder.read(&name, &file)?.and_then(|bytes| Record::read(&bytes)));
         // As a rule whoever is writing leaves one record whole, and there is no need to wait.
-        let record = match read()? {
-            Ok((record, _)) => record,
-            Err(_) => {
-                let _locked = folder.lock(&name, &file, Lock::Together)?;
-                read()?.map_err(|why| Unshared(format!("{} is damaged: {why}", folder.place(&name))))?.0
-            }
+        let record = if let Ok((record, _)) = read()? {
+            record
+        } else {
+            let _locked = folder.lock(&name, &file, Lock::Together)?;
+            read()?.map_err(|why| Unshared(format!("{} is damaged: {why}", folder.place(&name))))?.0
         };
         let moment = (self.moment)();
         Ok(Some(state(scope.clone(), standing(&record, &moment), &record)))
@@ -293,6 +292,9 @@ mod tests {
     use crate::policy::{Entry, Grant, NANO, Start};
 
     const PLAN: QuotaPlan = QuotaPlan { capacity: 10, transient_cost: 5, throttling_cost: 5, refill: 0 };
+
+    /// Puts something where a scope's file should be.
+    type Plant<'a> = &'a dyn Fn();
 
     /// A store whose time stands still unless it is moved.
     struct Bench {
@@ -504,7 +506,6 @@ mod tests {
         let victim = bench.path("victim");
         fs::write(&victim, "mine").unwrap();
         let (path, file) = (bench.path("x.scope"), bench.path("x.scope"));
-        type Plant<'a> = &'a dyn Fn();
         let plants: [(Plant<'_>, &str); 4] = [
             (&|| std::os::unix::fs::symlink(&victim, &path).unwrap(), "is a symbolic link"),
             (&|| std::os::unix::fs::symlink("/nowhere", &path).unwrap(), "is a symbolic link"),

@@ -26,8 +26,9 @@ use crate::report::text::cause;
 
 /// How long a lock is waited for. It is held for microseconds, unless its holder was stopped.
 const LOCK_WAIT: Duration = Duration::from_millis(200);
-/// The first wait for a lock, and the longest.
-const NAPS: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(1));
+/// The first wait for a lock, and the longest: hundreds of processes that look for it more
+/// often than they use it would keep its holder from the processor.
+const NAPS: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(8));
 /// How many names are tried for what is set aside.
 const ASIDES: u32 = 9;
 
@@ -209,8 +210,10 @@ impl Folder {
                 Ok(()) => return Ok(Locked(file)),
                 Err(Errno::INTR) => {}
                 Err(Errno::WOULDBLOCK) if waited < LOCK_WAIT => {
+                    // Whose time runs out looks more often.
+                    let most = wait.min((LOCK_WAIT - waited) / 8).max(NAPS.0);
                     // Those who wait should not come back all at once.
-                    nap(wait / 2 + wait * (waited.subsec_nanos() / 64 % 64) / 64);
+                    nap(most / 2 + most * (waited.subsec_nanos() / 64 % 64) / 64);
                     wait = (wait * 2).min(NAPS.1);
                 }
                 Err(Errno::WOULDBLOCK) => {

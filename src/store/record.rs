@@ -81,7 +81,7 @@ enum Line {
     Broken(String),
     /// A whole record that says what cannot be: why.
     Wrong(String),
-    Good(Record),
+    Good(Box<Record>),
 }
 
 impl Record {
@@ -116,7 +116,7 @@ impl Record {
         if bytes.len() == 2 * SLOT && bytes[SLOT - 1] == b'\n' && bytes[2 * SLOT - 1] == b'\n' {
             return Self::read_slots(bytes);
         }
-        let mut newest: Option<Self> = None;
+        let mut newest: Option<Box<Self>> = None;
         let mut count = 0;
         for (number, line) in (1..).zip(bytes.split(|&byte| byte == b'\n')) {
             let record = match Line::of(line) {
@@ -130,14 +130,14 @@ impl Record {
             }
         }
         match newest {
-            Some(record) if count <= 2 => Ok((record, Next::Whole)),
+            Some(record) if count <= 2 => Ok((*record, Next::Whole)),
             Some(_) => Err("it has more than two records".into()),
             None => Err("it has no record".into()),
         }
     }
 
     fn read_slots(bytes: &[u8]) -> Result<(Self, Next), String> {
-        let mut newest: Option<(Self, usize)> = None;
+        let mut newest: Option<(Box<Self>, usize)> = None;
         let mut broken = None;
         for (slot, line) in bytes.chunks_exact(SLOT).enumerate() {
             match Line::of(line) {
@@ -152,7 +152,7 @@ impl Record {
             }
         }
         match newest {
-            Some((record, slot)) => Ok((record, Next::Slot(1 - slot))),
+            Some((record, slot)) => Ok((*record, Next::Slot(1 - slot))),
             None => Err(broken.unwrap_or_else(|| "it has no record".into())),
         }
     }
@@ -265,7 +265,7 @@ impl Line {
             Ok(record) if record.end != record.sequence => Self::Broken("begins and ends as two records".into()),
             Ok(record) if record.schema != SCHEMA => Self::Wrong(other_schema(record.schema)),
             Ok(record) => match record.check() {
-                Ok(()) => Self::Good(record),
+                Ok(()) => Self::Good(Box::new(record)),
                 Err(why) => Self::Wrong(why),
             },
             Err(error) if error.classify() == Category::Data => {
