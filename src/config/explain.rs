@@ -36,6 +36,9 @@ pub fn explain(plan: &Plan, given: &[Given], state_folder: Option<&Path>) -> Str
                 None => ("no quota".to_owned(), format!("default of the {} mode", plan.mode.as_str())),
             },
             None => match default(option.id, plan, state_folder) {
+                Some(value) if option.id == Id::QuotaCapacity && plan.scope.is_some() => {
+                    (value, "default of a scope".to_owned())
+                }
                 Some(value) if is_up_to_the_mode(option.id) => {
                     (value, format!("default of the {} mode", plan.mode.as_str()))
                 }

@@ -13,8 +13,10 @@ use super::tls;
 use super::waiter::Waiter;
 use crate::report::text::cause;
 
-/// Bytes read at once.
+/// Bytes read at once, where there are many.
 const CHUNK: usize = 64 * 1024;
+/// Bytes read at first: most answers are short, and room costs time.
+const FIRST_CHUNK: usize = 4 * 1024;
 
 /// What a look at the connection brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +34,8 @@ pub struct Connection {
     socket: OwnedFd,
     tls: Option<Box<ClientConnection>>,
     inbound: Inbound,
+    /// How many bytes are read at once now.
+    chunk: usize,
     ended: bool,
     /// Whether sending failed, after which an end may be none.
     broken: bool,
@@ -42,7 +46,15 @@ pub struct Connection {
 impl Connection {
     /// A connection over a socket that does not wait.
     pub fn new(socket: OwnedFd) -> Self {
-        Self { socket, tls: None, inbound: Inbound::default(), ended: false, broken: false, buffer: Vec::new() }
+        Self {
+            socket,
+            tls: None,
+            inbound: Inbound::default(),
+            chunk: FIRST_CHUNK,
+            ended: false,
+            broken: false,
+            buffer: Vec::new(),
+        }
     }
 
     /// Speaks TLS from now on; returns once the handshake is over.
@@ -97,7 +109,7 @@ impl Connection {
         if self.ended {
             return Ok(Got::End);
         }
-        let room = if self.tls.is_some() { &mut self.buffer[..] } else { self.inbound.room(CHUNK) };
+        let room = if self.tls.is_some() { &mut self.buffer[..] } else { self.inbound.room(self.chunk) };
         let got = match recv(&self.socket, room, RecvFlags::DONTWAIT) {
             Ok((0, _)) if self.broken => return Err(io::ErrorKind::ConnectionReset.into()),
             Ok((0, _)) => {
@@ -109,6 +121,9 @@ impl Connection {
             Err(error) => return Err(error.into()),
         };
         let Some(tls) = &mut self.tls else {
+            if got == self.chunk {
+                self.chunk = CHUNK;
+            }
             self.inbound.filled(got);
             return Ok(if got == 0 { Got::End } else { Got::Some });
         };

@@ -1,1 +1,143 @@
-//!
+//! What befalls servers in the middle of a run: the run goes on and ends as its command does.
+
+use retryx::policy::{BudgetPlan, Operation, QuotaPlan};
+use retryx::store::StateStore as _;
+use rustix::process::Signal;
+
+use crate::keys::scope;
+use crate::server::{Server, is_there};
+use crate::support::{Finished, Lab, skip};
+
+/// Three attempts that all fail with 7; in the first of them something befalls the server.
+fn run_through(lab: &Lab, server: &mut Server<'_>, befall: impl FnOnce(&mut Server<'_>)) -> Finished {
+    let script = "echo >>n; until test -e go; do sleep 0.01; done; exit 7";
+    let options = format!("--scope x --quota-cost 5 -n 3 --base-delay 0 --store {}", server.address());
+    let run = lab.run(&options).sh(script).start();
+    lab.await_lines("n", 1);
+    befall(server);
+    lab.write("go", "");
+    let run = run.finish();
+    run.exited(7).stopped(3, "attempts");
+    run
+}
+
+/// The run says once that the scope is not shared, and why, and goes on with tokens of its own.
+#[track_caller]
+fn goes_on_alone(run: &Finished, why: &str) {
+    let said: Vec<_> = run.messages().into_iter().filter(|line| line.contains("is not shared")).collect();
+    assert_eq!(said.len(), 1, "{}", run.stderr);
+    assert!(said[0].contains(why), "{why}: {}", said[0]);
+    assert_eq!(run.each("retry_scheduled", "quota_left"), [495, 490]);
+}
+
+#[test]
+fn a_server_that_is_killed_leaves_the_run_a_budget_of_its_own() {
+    if !is_there() {
+        skip!("redis-server is not installed");
+    }
+    let lab = Lab::new();
+    let mut server = Server::start(&lab);
+    let run = run_through(&lab, &mut server, |server| server.kill());
+    goes_on_alone(&run, "connection refused");
+}
+
+#[test]
+fn a_server_that_starts_anew_is_shared_anew() {
+    if !is_there() {
+        skip!("redis-server is not installed");
+    }
+    let lab = Lab::new();
+    let mut server = Server::start(&lab);
+    let run = run_through(&lab, &mut server, |server| {
+        server.kill();
+        server.restart();
+    });
+    assert!(!run.stderr.contains("shared"), "{}", run.stderr);
+    assert_eq!(server.ask(&["HGET", "retryx:scope:{x}", "tokens"]), "490");
+}
+
+#[test]
+fn a_server_that_is_flushed_starts_the_scope_afresh() {
+    if !is_there() {
+        skip!("redis-server is not installed");
+    }
+    let lab = Lab::new();
+    let mut server = Server::start(&lab);
+    let scope = scope("x");
+    let quota = QuotaPlan::default();
+    server.store().set(&scope, 5, quota).expect("an answer");
+    let run = run_through(&lab, &mut server, |server| {
+        server.ask(&["FLUSHALL"]);
+        server.ask(&["SCRIPT", "FLUSH"]);
+    });
+    assert!(!run.stderr.contains("shared"), "{}", run.stderr);
+    assert_eq!(server.ask(&["HGET", "retryx:scope:{x}", "tokens"]), "490");
+}
+
+#[test]
+fn a_server_that_is_paused_holds_nobody() {
+    if !is_there() {
+        skip!("redis-server is not installed");
+    }
+    let lab = Lab::new();
+    let mut server = Server::start(&lab);
+    let run = run_through(&lab, &mut server, |server| server.process.signal(Signal::STOP));
+    goes_on_alone(&run, "did not answer within 200ms");
+    server.process.signal(Signal::CONT);
+    // What was sent may be done later, but not twice.
+    let left: u32 = server.ask(&["HGET", "retryx:scope:{x}", "tokens"]).parse().unwrap_or(500);
+    assert!(left >= 495, "{left}");
+}
+
+#[test]
+fn a_server_without_room_is_said() {
+    if !is_there() {
+        skip!("redis-server is not installed");
+    }
+    let lab = Lab::new();
+    let mut server = Server::start(&lab);
+    let run = run_through(&lab, &mut server, |server| {
+        server.ask(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
+        server.ask(&["CONFIG", "SET", "maxmemory", "1"]);
+    });
+    goes_on_alone(&run, "memory is full");
+}
+
+#[test]
+fn a_server_that_becomes_a_replica_is_said() {
+    if !is_there() {
+        skip!("redis-server is not installed");
+    }
+    let lab = Lab::new();
+    let mut server = Server::start(&lab);
+    let run = run_through(&lab, &mut server, |server| {
+        server.ask(&["REPLICAOF", "127.0.0.1", "1"]);
+    });
+    goes_on_alone(&run, "read-only replica");
+}
+
+#[test]
+fn a_server_that_is_busy_with_a_script_is_said() {
+    if !is_there() {
+        skip!("redis-server is not installed");
+    }
+    let lab = Lab::new();
+    let server = Server::start(&lab);
+    server.ask(&["CONFIG", "SET", "busy-reply-threshold", "1"]);
+    let (mut other, scope) = (server.client(), scope("x"));
+    std::thread::scope(|threads| {
+        threads.spawn(move || other.ask(&["EVAL", "while true do end", "0"]));
+        let mut store = server.store();
+        loop {
+            let plan = BudgetPlan { quota: Some(QuotaPlan::default()), limiter: false };
+            match store.apply(&scope, &plan, &Operation::Take) {
+                Ok(_) => {}
+                Err(problem) => {
+                    assert!(problem.0.contains("busy with a script"), "{problem}");
+                    break;
+                }
+            }
+        }
+        assert_eq!(server.ask(&["SCRIPT", "KILL"]), "OK");
+    });
+}

@@ -1,7 +1,8 @@
 //! A real server of a test's own, on a socket in its scratch folder.
 
 use std::cell::RefCell;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::fmt::Write as _;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -18,7 +19,30 @@ pub struct Server<'a> {
     socket: PathBuf,
     /// Its process.
     pub process: Running,
-    client: RefCell<Option<BufReader<UnixStream>>>,
+    client: RefCell<Option<Client>>,
+}
+
+/// A connection to a server, which waits for each reply.
+pub struct Client(BufReader<UnixStream>);
+
+impl Client {
+    /// Asks, and returns the reply with its type: the first line, or the whole of a string.
+    pub fn ask(&mut self, words: &[&str]) -> String {
+        let mut request = format!("*{}\r\n", words.len());
+        for word in words {
+            let _ = write!(request, "${}\r\n{word}\r\n", word.len());
+        }
+        self.0.get_mut().write_all(request.as_bytes()).expect("a request");
+        let mut line = String::new();
+        self.0.read_line(&mut line).expect("a reply");
+        if let Some(length) = line.trim_end().strip_prefix('$').and_then(|length| length.parse::<usize>().ok()) {
+            let mut text = vec![0; length + 2];
+            self.0.read_exact(&mut text).expect("a string");
+            text.truncate(length);
+            return format!("${}", String::from_utf8_lossy(&text));
+        }
+        line.trim_end().to_owned()
+    }
 }
 
 /// Whether servers can be had.
@@ -106,33 +130,17 @@ impl<'a> Server<'a> {
         patient_store(&self.address())
     }
 
-    /// Asks it, and returns the first line of the reply without its type.
-    #[track_caller]
-    pub fn ask(&self, words: &[&str]) -> String {
-        let reply = self.try_ask(words);
-        assert!(!reply.starts_with('-'), "{words:?}: {reply}");
-        reply[1..].to_owned()
+    /// A connection of its own.
+    pub fn client(&self) -> Client {
+        Client(BufReader::new(UnixStream::connect(&self.socket).expect("a connection")))
     }
 
-    /// Asks it, and returns the first line of the reply, or the whole of a string.
-    pub fn try_ask(&self, words: &[&str]) -> String {
-        let mut client = self.client.borrow_mut();
-        let client =
-            client.get_or_insert_with(|| BufReader::new(UnixStream::connect(&self.socket).expect("a connection")));
-        let mut request = format!("*{}\r\n", words.len());
-        for word in words {
-            request.push_str(&format!("${}\r\n{word}\r\n", word.len()));
-        }
-        client.get_mut().write_all(request.as_bytes()).expect("a request");
-        let mut line = String::new();
-        client.read_line(&mut line).expect("a reply");
-        if let Some(length) = line.trim_end().strip_prefix('$').and_then(|length| length.parse::<usize>().ok()) {
-            let mut text = vec![0; length + 2];
-            std::io::Read::read_exact(client, &mut text).expect("a string");
-            text.truncate(length);
-            return format!("${}", String::from_utf8_lossy(&text));
-        }
-        line.trim_end().to_owned()
+    /// Asks it, and returns the reply, which must be no error, without its type.
+    #[track_caller]
+    pub fn ask(&self, words: &[&str]) -> String {
+        let reply = self.client.borrow_mut().get_or_insert_with(|| self.client()).ask(words);
+        assert!(!reply.starts_with('-'), "{words:?}: {reply}");
+        reply[1..].to_owned()
     }
 
     /// How often a command was called since the figures were reset.

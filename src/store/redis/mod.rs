@@ -27,8 +27,37 @@ use crate::policy::{
 
 pub use address::RedisAddress;
 
-/// The script that the server runs.
-pub const SCRIPT: &str = include_str!("scope.lua");
+/// The script that the server runs, without what is there for its readers only.
+pub const SCRIPT: &str = match str::from_utf8(LEAN.0.split_at(LEAN.1).0) {
+    Ok(script) => script,
+    Err(_) => panic!("the script is text"),
+};
+
+const SOURCE: &str = include_str!("scope.lua");
+
+/// The lines of [`SOURCE`] that are no comments, without their indents; the second is how
+/// many bytes that makes. Done when retryx is built, as the script goes along each time.
+const LEAN: ([u8; SOURCE.len()], usize) = {
+    let (source, mut lean, mut length) = (SOURCE.as_bytes(), [0; SOURCE.len()], 0);
+    let mut at = 0;
+    while at < source.len() {
+        while at < source.len() && (source[at] == b' ' || source[at] == b'\n') {
+            at += 1;
+        }
+        let is_comment = at + 1 < source.len() && source[at] == b'-' && source[at + 1] == b'-';
+        while at < source.len() {
+            if !is_comment {
+                lean[length] = source[at];
+                length += 1;
+            }
+            at += 1;
+            if source[at - 1] == b'\n' {
+                break;
+            }
+        }
+    }
+    (lean, length)
+};
 
 /// How long an operation of a run may take, names and handshakes included (design §6).
 pub const PATIENCE: Duration = Duration::from_millis(200);
@@ -38,6 +67,10 @@ const ADMINISTRATION: Duration = Duration::from_secs(5);
 
 /// The longest time to live: a server refuses one that passes the end of its calendar.
 const LONGEST_TTL: Duration = Duration::from_secs(100 * 31_557_600);
+
+/// The longest wait for a token of the rate limiter, whose least rate is half an attempt a
+/// second; nobody else makes a run wait.
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
 /// The most scopes that are listed.
 const MOST_SCOPES: usize = 100_000;
@@ -86,12 +119,13 @@ impl RedisStore {
             Reply::Integer(2) => Grant::TooLate,
             _ => return Err(self.strange()),
         };
-        let (Some(wait), Some(now)) = (wait.whole(), now.whole()) else { return Err(self.strange()) };
+        let wait = wait.whole().map(Duration::from_micros).filter(|wait| *wait <= LONGEST_WAIT);
+        let (Some(wait), Some(now)) = (wait, now.whole()) else { return Err(self.strange()) };
         let tokens = tokens.whole().and_then(|tokens| u32::try_from(tokens).ok());
         if plan.quota.is_some() != tokens.is_some() {
             return Err(self.strange());
         }
-        let answer = Answer { grant, wait: Duration::from_micros(wait), tokens, now: Duration::from_micros(now) };
+        let answer = Answer { grant, wait, tokens, now: Duration::from_micros(now) };
         let notice =
             Some(wrong.text()).filter(|wrong| !wrong.is_empty()).map(|wrong| self.damaged(&scope.name, &wrong));
         Ok(Applied { answer, notice })
@@ -110,7 +144,7 @@ impl RedisStore {
 
     fn request(&self, script: &str, name: &ScopeName, words: &[String]) -> Vec<u8> {
         let keys = [PREFIX, DAMAGED].map(|prefix| key(prefix, name));
-        let [script, database] = [lean(script), self.link.address().database.to_string()];
+        let [script, database] = [script.to_owned(), self.link.address().database.to_string()];
         let head = ["EVAL", &script, "2", &keys[0], &keys[1], &database];
         pack(&head.into_iter().chain(words.iter().map(String::as_str)).collect::<Vec<_>>())
     }
@@ -288,18 +322,8 @@ fn said_of(wrong: &str) -> String {
     match wrong {
         "type" => "its key holds no hash".to_owned(),
         "schema" => "it is not of schema 1".to_owned(),
-        field => format!("its {field} is no good number"),
+        field => format!("its {} is no good number", words::shown(field)),
     }
-}
-
-/// A script without what is there for its readers only.
-fn lean(script: &str) -> String {
-    let mut lean = String::with_capacity(script.len());
-    for line in script.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("--")) {
-        lean.push_str(line);
-        lean.push('\n');
-    }
-    lean
 }
 
 /// The limiter's numbers, in the order in which the script shows them.
@@ -363,9 +387,9 @@ mod tests {
     }
 
     #[test]
-    fn a_script_is_sent_without_its_comments() {
-        let lean = lean(SCRIPT);
-        assert!(!lean.contains("\n--") && !lean.contains("\n ") && lean.len() * 5 < SCRIPT.len() * 4);
+    fn the_script_goes_without_its_comments() {
+        let told = SOURCE.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("--"));
+        assert!(told.eq(SCRIPT.lines()) && SCRIPT.ends_with('\n'));
         assert_eq!(SCRIPT.matches("redis.call('TIME')").count(), 1);
     }
 }

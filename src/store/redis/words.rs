@@ -5,8 +5,10 @@ const MOST_WORDS: usize = 200;
 
 /// What servers say, and what that means. The first that is found counts: newer servers pass
 /// the word in front through a script, older ones have it somewhere inside.
-const KNOWN: [(&str, &str); 22] = [
-    ("NOAUTH", "the server wants a password; give USER:PASSWORD@ in the address, or ?password-file=FILE"),
+const KNOWN: [(&str, &str); 23] = [
+    ("NOAUTH", WANTS_PASSWORD),
+    // What is said where a request has more than 10 words.
+    ("unauthenticated", WANTS_PASSWORD),
     ("WRONGPASS", WRONG_PASSWORD),
     ("invalid password", WRONG_PASSWORD),
     ("NOPERM", NOT_PERMITTED),
@@ -30,6 +32,7 @@ const KNOWN: [(&str, &str); 22] = [
     ("Unknown Redis command", NO_COMMAND),
 ];
 
+const WANTS_PASSWORD: &str = "the server wants a password; give USER:PASSWORD@ in the address, or ?password-file=FILE";
 const WRONG_PASSWORD: &str = "the server refuses the user or the password";
 const NOT_PERMITTED: &str = "the server does not permit it; the user needs ~retryx:* and +eval +select +time +type \
                              +hmget +hset +pexpire +rename, and +scan +del for retryx quota";
@@ -68,7 +71,7 @@ pub(super) fn is_open(words: &str) -> bool {
 }
 
 /// Somebody else's words, without what could play tricks on a terminal.
-fn shown(words: &str) -> String {
+pub(super) fn shown(words: &str) -> String {
     words.chars().filter(|c| !c.is_control()).take(MOST_WORDS).collect()
 }
 
