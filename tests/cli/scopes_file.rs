@@ -37,6 +37,12 @@ fn fail(lab: &Lab, options: &str) -> Finished {
     lab.run(SCOPE).words(options).command(&["false"]).finish()
 }
 
+/// Whether a process has that file open.
+fn has_open(process: &Running, path: &Path) -> bool {
+    let entries = fs::read_dir(format!("/proc/{}/fd", process.pid)).into_iter().flatten().flatten();
+    entries.filter_map(|entry| fs::read_link(entry.path()).ok()).any(|open| open == path)
+}
+
 /// The names in the folder of the scopes.
 fn names(lab: &Lab) -> Vec<String> {
     let entries = fs::read_dir(lab.path("s")).expect("a folder");
@@ -421,12 +427,6 @@ fn a_holder_of_the_lock_that_is_stopped_holds_nobody_up_and_killed_it_is_free() 
     assert_eq!(tokens(&lab), 5);
 }
 
-/// Whether a process has that file open.
-fn has_open(process: &Running, path: &Path) -> bool {
-    let entries = fs::read_dir(format!("/proc/{}/fd", process.pid)).into_iter().flatten().flatten();
-    entries.filter_map(|entry| fs::read_link(entry.path()).ok()).any(|open| open == path)
-}
-
 // B100
 #[test]
 fn a_file_that_is_replaced_while_its_lock_is_waited_for_is_opened_anew() {
@@ -570,6 +570,10 @@ fn killed_in_mid_run_it_leaves_the_scope_s_file_only_and_the_command_never_saw_i
     let script = "ls -l /proc/self/fd >>fds; [ $RETRYX_RUN_ATTEMPT = 2 ] || exit 1; echo >ready; exec sleep 300";
     let run = lab.run(SCOPE).sh(script).start();
     lab.await_file("ready");
+    // Nobody has to wait for it meanwhile.
+    let file = File::open(lab.path("s/q.scope")).expect("the file");
+    assert_eq!(flock(&file, FlockOperation::NonBlockingLockExclusive), Ok(()));
+    assert!(!has_open(&run, &lab.path("s/q.scope").canonicalize().expect("a path")));
     run.signal(Signal::KILL);
     run.finish().died_of(Signal::KILL);
     assert_eq!((names(&lab), tokens(&lab)), (vec!["q.scope".to_owned()], 5));
