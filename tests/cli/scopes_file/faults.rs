@@ -7,8 +7,8 @@ use std::path::Path;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::Value;
 
-use super::{SCOPE, fail, names, record, tokens};
-use crate::support::{Finished, Lab, has_programs, is_root, skip};
+use super::{SCOPE, fail, names, record, shared_retries, tokens};
+use crate::support::{Finished, Lab, Running, has_programs, is_root, skip};
 
 /// Puts something where a scope's file should be.
 type Plant<'a> = &'a dyn Fn(&Path);
@@ -53,6 +53,23 @@ fn a_damaged_file_is_set_aside_said_once_and_started_afresh() {
         assert_eq!((run.exited(0).stderr.as_str(), tokens(&lab)), ("", 6), "{shown}");
     }
     assert_eq!(names(&lab), ["q.scope", "q.scope.damaged"]);
+}
+
+#[test]
+fn of_many_who_find_it_damaged_one_sets_it_aside() {
+    for plant in ["printf { >s/q.scope", "mkdir s/q.scope", "mkdir -p s/q.scope/inside s/q.scope.damaged/inside"] {
+        let lab = Lab::new();
+        lab.shell(&format!("mkdir s; {plant}")).finish().exited(0);
+        let options = "--scope q --state-dir s --quota-capacity 100000 --quota-cost 7 --quota-refill 0 --base-delay 0";
+        let runs: Vec<_> = (0..40).map(|_| lab.run(options).command(&["false"]).start()).collect();
+        let runs: Vec<_> = runs.into_iter().map(Running::finish).collect();
+        let said = |part| runs.iter().filter(|run| run.stderr.contains(part)).count();
+        assert_eq!(said("starts afresh"), 1, "{plant}");
+        let retries = runs.iter().map(|run| shared_retries(run.exited(1)));
+        let (sure, most) = retries.fold((0, 0), |(sure, most), (least, all)| (sure + least, most + all));
+        let paid = 100_000 - tokens(&lab);
+        assert!(paid.is_multiple_of(7) && (sure..=most).contains(&(paid / 7)), "{plant}: {paid}: {sure} to {most}");
+    }
 }
 
 // B105
