@@ -37,7 +37,9 @@ fn a_server_that_is_killed_leaves_the_run_a_budget_of_its_own() {
     }
     let lab = Lab::new();
     let mut server = Server::start(&lab);
-    let run = run_through(&lab, &mut server, |server| server.kill());
+    let run = run_through(&lab, &mut server, |server| {
+        server.kill();
+    });
     goes_on_alone(&run, "connection refused");
 }
 
