@@ -119,6 +119,20 @@ fn a_server_that_becomes_a_replica_is_said() {
 }
 
 #[test]
+fn the_connection_is_kept_from_the_command() {
+    if !is_there() {
+        skip!("redis-server is not installed");
+    }
+    let lab = Lab::new();
+    let server = Server::start(&lab);
+    let options = format!("--scope x -n 2 --base-delay 0 --store {}", server.address());
+    let run = lab.run(&options).sh("ls -l /proc/self/fd >>open; exit 1").finish();
+    run.exited(1).stopped(2, "attempts");
+    let open = lab.read("open");
+    assert!(open.contains("/dev/null") && !open.contains("socket:"), "{open}");
+}
+
+#[test]
 fn a_server_that_is_busy_with_a_script_is_said() {
     if !is_there() {
         skip!("redis-server is not installed");

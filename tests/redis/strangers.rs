@@ -5,6 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 
 use retryx::store::StateStore as _;
+use rustix::process::Signal;
 
 use crate::keys::{plan, retry, scope};
 use crate::server::patient_store;
@@ -87,6 +88,18 @@ fn no_stranger_holds_or_ends_a_run() {
         assert!(why.iter().chain(&[SILENT]).any(|why| said[0].contains(why)), "{number}: {}", said[0]);
         assert!(!run.stderr.contains('\u{1b}'));
     }
+}
+
+#[test]
+fn a_signal_that_arrives_while_a_server_is_asked_is_not_lost() {
+    let lab = Lab::new();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let options = format!("--scope x -n 2 --base-delay 1h --jitter none --store redis://127.0.0.1:{port}");
+    let run = lab.run(&options).command(&["false"]).start();
+    let (_connection, _) = listener.accept().expect("a connection");
+    run.signal(Signal::TERM);
+    run.finish().died_of(Signal::TERM);
 }
 
 #[test]
