@@ -35,13 +35,14 @@ pub struct Connection {
     ended: bool,
     /// Whether sending failed, after which an end may be none.
     broken: bool,
+    /// Room for what TLS receives; none without it.
     buffer: Vec<u8>,
 }
 
 impl Connection {
     /// A connection over a socket that does not wait.
     pub fn new(socket: OwnedFd) -> Self {
-        Self { socket, tls: None, inbound: Inbound::default(), ended: false, broken: false, buffer: vec![0; CHUNK] }
+        Self { socket, tls: None, inbound: Inbound::default(), ended: false, broken: false, buffer: Vec::new() }
     }
 
     /// Speaks TLS from now on; returns once the handshake is over.
@@ -49,6 +50,7 @@ impl Connection {
         // What a proxy sent after its answer belongs to no handshake.
         let is_early = !self.received().is_empty();
         tls.set_buffer_limit(Some(CHUNK));
+        self.buffer = vec![0; CHUNK];
         self.tls = Some(Box::new(tls));
         if is_early {
             return Err(Failure::new(Fault::Tls, format!("{name}: the server speaks before the handshake")));
