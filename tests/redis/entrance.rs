@@ -3,12 +3,26 @@
 
 use std::fs;
 
+use proptest::prelude::*;
 use retryx::store::redis::PATIENCE;
 use retryx::store::{RedisAddress, RedisStore, StateStore as _};
 
 use crate::keys::{plan, retry, scope};
 use crate::server::{Server, is_there, patient_store};
 use crate::support::{Lab, has_programs, skip};
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_address_tells_what_it_holds(start in "(redis|rediss|unix|):?/{0,2}", tail in "[a-z/?#@:%=&.0-9\\[\\]]{0,20}", rest in ".{0,20}") {
+        let told = match RedisAddress::parse(&format!("{start}:hush{tail}@h{rest}")) {
+            Ok(address) => format!("{address} {address:?}"),
+            Err(problem) => problem,
+        };
+        prop_assert!(!told.contains("hush"), "{}", told);
+    }
+}
 
 /// What an operation by that address comes to: nothing, or why it failed.
 fn trouble(address: &str) -> Option<String> {

@@ -37,7 +37,9 @@ fn a_server_that_is_killed_leaves_the_run_a_budget_of_its_own() {
     }
     let lab = Lab::new();
     let mut server = Server::start(&lab);
-    let run = run_through(&lab, &mut server, |server| server.kill());
+    let run = run_through(&lab, &mut server, |server| {
+        server.kill();
+    });
     goes_on_alone(&run, "connection refused");
 }
 
@@ -114,6 +116,20 @@ fn a_server_that_becomes_a_replica_is_said() {
         server.ask(&["REPLICAOF", "127.0.0.1", "1"]);
     });
     goes_on_alone(&run, "read-only replica");
+}
+
+#[test]
+fn the_connection_is_kept_from_the_command() {
+    if !is_there() {
+        skip!("redis-server is not installed");
+    }
+    let lab = Lab::new();
+    let server = Server::start(&lab);
+    let options = format!("--scope x -n 2 --base-delay 0 --store {}", server.address());
+    let run = lab.run(&options).sh("ls -l /proc/self/fd >>open; exit 1").finish();
+    run.exited(1).stopped(2, "attempts");
+    let open = lab.read("open");
+    assert!(open.contains("/dev/null") && !open.contains("socket:"), "{open}");
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn no_token_is_lost_or_made_by_64_at_once() {
         let mut store = patient_store(&address);
         let mut paid = 0;
         for round in 0..rounds {
-            let operation = if (round + number) % 3 == 0 && paid > 3 {
+            let operation = if (round + number).is_multiple_of(3) && paid > 3 {
                 Operation::Book { throttled: false, entry: Entry::Success { last_cost: Some(3) } }
             } else {
                 retry(3)
@@ -93,7 +93,7 @@ fn recorder(lab: &Lab, server: &Server<'_>) -> (String, Receiver<bool>) {
 }
 
 fn pass((mut from, mut to): (UnixStream, UnixStream), is_request: bool, sender: &Sender<bool>) {
-    let mut buffer = [0; 65536];
+    let mut buffer = vec![0; 65536];
     while let Ok(count @ 1..) = from.read(&mut buffer) {
         // Told before it goes on, so that an answer is never told before its request.
         let _ = sender.send(is_request);

@@ -5,13 +5,17 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 
 use retryx::store::StateStore as _;
+use rustix::process::Signal;
 
 use crate::keys::{plan, retry, scope};
 use crate::server::patient_store;
 use crate::support::{Lab, pause};
 
+/// What becomes of a connection.
+type Act = fn(TcpStream);
+
 /// Listens at a port and does that with each connection.
-fn stranger(act: fn(TcpStream)) -> u16 {
+fn stranger(act: Act) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
     thread::spawn(move || {
@@ -31,7 +35,7 @@ fn endless(mut stream: TcpStream, start: &str, rest: &str) {
 
 /// Answers each piece of a request with that.
 fn answering(mut stream: TcpStream, answer: &str) {
-    let mut buffer = [0; 65536];
+    let mut buffer = vec![0; 65536];
     while stream.read(&mut buffer).is_ok_and(|count| count > 0) && stream.write_all(answer.as_bytes()).is_ok() {}
 }
 
@@ -41,7 +45,7 @@ const NO_REDIS: &str = "is this a Redis server?";
 #[test]
 fn no_stranger_holds_or_ends_a_run() {
     let lab = Lab::new();
-    let strangers: [(fn(TcpStream), &[&str]); 18] = [
+    let strangers: [(Act, &[&str]); 18] = [
         (std::mem::forget, &[SILENT]),
         (drop, &["closed the connection", "connection reset"]),
         (|stream| answering(stream, "HTTP/1.1 400 Bad Request\r\n\r\n"), &["is HTTP"]),
@@ -62,7 +66,7 @@ fn no_stranger_holds_or_ends_a_run() {
         (
             |mut stream| {
                 while stream.write_all(b"+").is_ok() {
-                    pause(std::time::Duration::from_millis(5))
+                    pause(std::time::Duration::from_millis(5));
                 }
             },
             &[SILENT],
@@ -84,6 +88,18 @@ fn no_stranger_holds_or_ends_a_run() {
         assert!(why.iter().chain(&[SILENT]).any(|why| said[0].contains(why)), "{number}: {}", said[0]);
         assert!(!run.stderr.contains('\u{1b}'));
     }
+}
+
+#[test]
+fn a_signal_that_arrives_while_a_server_is_asked_is_not_lost() {
+    let lab = Lab::new();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let options = format!("--scope x -n 2 --base-delay 1h --jitter none --store redis://127.0.0.1:{port}");
+    let run = lab.run(&options).command(&["false"]).start();
+    let (_connection, _) = listener.accept().expect("a connection");
+    run.signal(Signal::TERM);
+    run.finish().died_of(Signal::TERM);
 }
 
 #[test]

@@ -137,7 +137,8 @@ fn exchange(
 ) -> Result<Vec<Reply>, Trouble> {
     let enters = entrance.is_some();
     let count = requests.len() + usize::from(enters);
-    let bytes = [entrance.unwrap_or_default(), requests.concat()].concat();
+    let mut bytes = entrance.unwrap_or_default();
+    requests.iter().for_each(|request| bytes.extend_from_slice(request));
     let mut replies = Vec::new();
     // Why there will be no more of them.
     let end = converse(connection, &bytes, count, &mut replies, waiter);

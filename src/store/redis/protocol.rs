@@ -32,9 +32,9 @@ pub(super) fn pack<W: AsRef<[u8]>>(words: &[W]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {
         let word = word.as_ref();
-        bytes.extend(format!("${}\r\n", word.len()).bytes());
-        bytes.extend(word);
-        bytes.extend(b"\r\n");
+        bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+        bytes.extend_from_slice(word);
+        bytes.extend_from_slice(b"\r\n");
     }
     bytes
 }
