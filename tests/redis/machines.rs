@@ -19,7 +19,7 @@ fn job_list(store: &str) -> String {
 }
 
 /// A machine on the test's network, with that address.
-fn machine<'a>(lab: &'a Lab, number: u8) -> Running {
+fn machine(lab: &Lab, number: u8) -> Running {
     let process = lab.program("unshare").args(["--net", "sleep", "600"]).start();
     let pid = process.pid.to_string();
     let own = std::fs::read_link("/proc/self/ns/net").expect("a namespace");
