@@ -11,7 +11,7 @@ use retryx::store::StateStore as _;
 
 use crate::keys::{plan, retry, scope};
 use crate::server::{Server, is_there, patient_store};
-use crate::support::{Lab, skip};
+use crate::support::{Lab, has_programs, is_root, skip};
 
 #[test]
 fn no_token_is_lost_or_made_by_64_at_once() {
@@ -126,4 +126,49 @@ fn an_operation_is_one_round_trip() {
     }
     assert_eq!((server.calls("eval"), server.calls("auth")), (10, 1));
     assert_eq!(server.figure("stats", "total_connections_received"), 1);
+}
+
+/// Two machines, the first with the server, and a list of jobs on each.
+const MACHINES: &str = r#"set -e
+cd "$D"
+unshare -n sleep 1000 &
+other=$!
+trap 'kill -KILL $other $server' EXIT
+there() { nsenter -t $other -n "$@"; }
+until test "$(readlink /proc/$other/ns/net)" != "$(readlink /proc/self/ns/net)"; do sleep 0.01; done
+ip link add here type veth peer name there netns $other
+ip address add 10.9.0.1/24 dev here
+ip link set here up
+ip link set lo up
+there ip address add 10.9.0.2/24 dev there
+there ip link set there up
+redis-server --bind 10.9.0.1 --port 6379 --protected-mode no --save "" >log &
+server=$!
+until there bash -c ': <>/dev/tcp/10.9.0.1/6379' 2>/dev/null; do sleep 0.01; done
+jobs() {
+    for job in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
+        "$@" retryx --scope x --store redis://10.9.0.1 --quota-capacity 100 --quota-cost 5 --quota-refill 0 \
+            -n 3 --base-delay 0 -- sh -c 'echo >>n; exit 1' || test $? = 1
+    done
+}
+jobs env &
+mine=$!
+jobs there
+wait $mine
+"#;
+
+#[test]
+fn jobs_on_two_machines_draw_on_one_bucket() {
+    if !is_there() || !is_root() || !has_programs(&["ip", "unshare", "nsenter"]) {
+        skip!("redis-server, ip, unshare or nsenter is not installed, or this is not the superuser");
+    }
+    let lab = Lab::new();
+    if !lab.program("unshare").words("-n true").finish().status.success() {
+        skip!("no network of its own is allowed here");
+    }
+    let run = lab.program("unshare").args(["-n", "bash", "-c", MACHINES]).finish();
+    run.exited(0);
+    assert!(!run.stderr.contains("is not shared"), "{}", run.stderr);
+    // 30 first attempts, and what 100 tokens pay for, as on one machine with a file.
+    assert_eq!(lab.lines("n").len(), 30 + 100 / 5);
 }
