@@ -138,7 +138,9 @@ fn exchange(
     let enters = entrance.is_some();
     let count = requests.len() + usize::from(enters);
     let mut bytes = entrance.unwrap_or_default();
-    requests.iter().for_each(|request| bytes.extend_from_slice(request));
+    for request in requests {
+        bytes.extend_from_slice(request);
+    }
     let mut replies = Vec::new();
     // Why there will be no more of them.
     let end = converse(connection, &bytes, count, &mut replies, waiter);
