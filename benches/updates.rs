@@ -1,4 +1,5 @@
-//! How long one update of a scope's file takes while other processes are at it too.
+//! How long one update of a scope takes while other processes are at it too: in a file, and in
+//! a Redis server on a socket, where `redis-server` is installed.
 //!
 //! ```text
 //! cargo bench --bench updates -- [UPDATES]
@@ -8,20 +9,21 @@
 //! are ready, makes its share of the updates, taking the time of each. Once without a pause
 //! between them, which no real runs do, and once as if each were a run of some milliseconds.
 //! Printed are the median and the 99th percentile of all, and how many updates were not made
-//! for want of the lock; that no other is lost is asserted.
+//! in time; that no other is lost is asserted.
 
 #![expect(clippy::disallowed_methods, reason = "a measurement starts processes and takes times itself")]
 #![expect(clippy::unwrap_used, reason = "what fails ends the measurement")]
 
 use std::env;
 use std::io::{self, BufRead as _, BufReader, BufWriter, Read as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use retryx::policy::{BudgetPlan, Entry, Operation, QuotaPlan, Start};
-use retryx::store::{FileStore, Scope, ScopeName, StateStore as _};
+use retryx::store::redis::PATIENCE;
+use retryx::store::{FileStore, RedisAddress, RedisStore, Scope, ScopeName, StateStore};
 
 const CAPACITY: u32 = u32::MAX;
 /// How long a run of the second kind takes from one update to the next.
@@ -33,11 +35,45 @@ fn main() {
         return work(&words[2..]);
     }
     let updates = words.iter().find_map(|word| word.parse().ok()).unwrap_or(40_000);
-    println!("{:<34} {:>9} {:>9} {:>9} {:>8}", "", "p50 µs", "p99 µs", "most µs", "not made");
+    println!("{:<40} {:>9} {:>9} {:>9} {:>8}", "", "p50 µs", "p99 µs", "most µs", "not made");
     for pause in [Duration::ZERO, RUN] {
         for processes in [1, 8, 64, 256] {
-            measure(processes, updates, pause);
+            let folder = tempfile::tempdir().unwrap();
+            measure("file", folder.path().to_str().unwrap(), processes, updates, pause);
         }
+    }
+    for pause in [Duration::ZERO, RUN] {
+        for processes in [1, 8, 64, 256] {
+            let folder = tempfile::tempdir().unwrap();
+            let Some(mut server) = redis(folder.path()) else {
+                return println!("redis-server is not installed");
+            };
+            let address = format!("{SOCKET}{}", folder.path().join("socket").display());
+            measure("Redis", &address, processes, updates / 4, pause);
+            server.kill().unwrap();
+            server.wait().unwrap();
+        }
+    }
+}
+
+const SOCKET: &str = "unix://";
+
+/// A server on a socket in that folder, if there can be one.
+fn redis(folder: &Path) -> Option<Child> {
+    let words = ["--port", "0", "--unixsocket", "socket", "--save", "", "--maxclients", "1000"];
+    let mut command = Command::new("redis-server");
+    let mut server = command.args(words).current_dir(folder).stdout(Stdio::piped()).spawn().ok()?;
+    let log = BufReader::new(server.stdout.take().unwrap());
+    assert!(log.lines().any(|line| line.unwrap().contains("accept connections")), "it did not start");
+    Some(server)
+}
+
+/// The store at a folder or an address.
+fn store(place: &str) -> Box<dyn StateStore> {
+    if place.starts_with(SOCKET) {
+        Box::new(RedisStore::new(RedisAddress::parse(place).unwrap(), PATIENCE))
+    } else {
+        Box::new(FileStore::new(Some(place.into())))
     }
 }
 
@@ -48,8 +84,8 @@ fn scope() -> Scope {
 /// Makes updates in this process and prints the nanoseconds of each; nothing for one that
 /// could not be made.
 fn work(words: &[String]) {
-    let (folder, updates, pause) = (PathBuf::from(&words[0]), words[1].parse().unwrap(), words[2].parse().unwrap());
-    let mut store = FileStore::new(Some(folder));
+    let (updates, pause) = (words[1].parse().unwrap(), words[2].parse().unwrap());
+    let mut store = store(&words[0]);
     let scope = scope();
     let quota = QuotaPlan { capacity: CAPACITY, refill: 0, ..QuotaPlan::default() };
     let plan = BudgetPlan { quota: Some(quota), limiter: false };
@@ -71,11 +107,10 @@ fn work(words: &[String]) {
     stdout.flush().unwrap();
 }
 
-fn measure(processes: u32, updates: u32, pause: Duration) {
-    let folder = tempfile::tempdir().unwrap();
+fn measure(kind: &str, place: &str, processes: u32, updates: u32, pause: Duration) {
     // Without a pause, so that it is long enough to mean something; with one, to end.
     let share = if pause.is_zero() { updates / processes } else { (updates / processes).min(400) };
-    let mut workers: Vec<Child> = (0..processes).map(|_| worker(folder.path(), share, pause)).collect();
+    let mut workers: Vec<Child> = (0..processes).map(|_| worker(place, share, pause)).collect();
     let mut outputs: Vec<_> = workers.iter_mut().map(|worker| BufReader::new(worker.stdout.take().unwrap())).collect();
     for output in &mut outputs {
         let mut ready = String::new();
@@ -92,20 +127,22 @@ fn measure(processes: u32, updates: u32, pause: Duration) {
     for mut worker in workers {
         assert!(worker.wait().unwrap().success());
     }
-    let state = FileStore::new(Some(folder.path().to_owned())).show(&scope().name).unwrap().unwrap();
-    let paid = CAPACITY - state.budget.quota.unwrap().tokens();
-    assert_eq!(paid as usize, times.len(), "updates were lost");
+    let state = store(place).show(&scope().name).unwrap().unwrap();
+    let paid = (CAPACITY - state.budget.quota.unwrap().tokens()) as usize;
+    let missed = (share * processes) as usize - times.len();
+    // What a server did not answer in time it may have done.
+    let most = if place.starts_with(SOCKET) { times.len() + missed } else { times.len() };
+    assert!((times.len()..=most).contains(&paid), "updates were lost");
     times.sort_unstable();
     let at = |part: usize| micros(times[(times.len() - 1) * part / 1000]);
     let how = if pause.is_zero() { "without a pause" } else { "5 ms apart" };
-    let name = format!("{processes} processes, {how}");
-    let missed = (share * processes) as usize - times.len();
-    println!("{name:<34} {:>9.1} {:>9.1} {:>9.1} {missed:>8}", at(500), at(990), at(1000));
+    let name = format!("{kind}: {processes} processes, {how}");
+    println!("{name:<40} {:>9.1} {:>9.1} {:>9.1} {missed:>8}", at(500), at(990), at(1000));
 }
 
-fn worker(folder: &Path, updates: u32, pause: Duration) -> Child {
+fn worker(place: &str, updates: u32, pause: Duration) -> Child {
     let mut command = Command::new(env::current_exe().unwrap());
-    command.arg("worker").arg(folder).arg(updates.to_string()).arg(pause.as_micros().to_string());
+    command.arg("worker").arg(place).arg(updates.to_string()).arg(pause.as_micros().to_string());
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
 }
 
