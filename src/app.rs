@@ -78,7 +78,7 @@ fn mend_scopes(given: &[Given], words: &[OsString], warnings: &[String]) -> Resu
     say_unless(quiet, warnings);
     let mut store = plan.store.open(state_folder());
     let told = scopes::answer(&plan, words, store.as_mut(), wall())?;
-    say_unless(quiet, told.said.as_slice());
+    say_unless(quiet, &told.said);
     print(&told.printed)
 }
 

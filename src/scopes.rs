@@ -33,7 +33,7 @@ pub struct Told {
     /// What to print on standard output; may be nothing.
     pub printed: String,
     /// What else a user should know.
-    pub said: Option<String>,
+    pub said: Vec<String>,
 }
 
 /// Why nothing came of it.
@@ -65,9 +65,15 @@ pub fn answer(
     let mut told = Told::default();
     match read(words, plan)? {
         Asked::List => {
-            let scopes = store.list()?;
-            if scopes.is_empty() {
-                told.said = Some(format!("there are no scopes in {}", store.place()));
+            let mut scopes = Vec::new();
+            for scope in store.list()? {
+                match scope {
+                    Ok(scope) => scopes.push(scope),
+                    Err(Unshared(why)) => told.said.push(why),
+                }
+            }
+            if scopes.is_empty() && told.said.is_empty() {
+                told.said.push(format!("there are no scopes in {}", store.place()));
             }
             told.printed = if plan.json {
                 let place = store.place();
@@ -85,14 +91,14 @@ pub fn answer(
         Asked::Reset(name) => {
             if !store.reset(&name)? {
                 let place = store.place();
-                told.said = Some(format!("there is no scope '{name}' in {place}; when it begins, it is full anyway"));
+                told.said.push(format!("there is no scope '{name}' in {place}; when it begins, it is full anyway"));
             }
         }
         Asked::Set(name, tokens) => {
             // A scope that is damaged is mended by setting it.
             let known = store.show(&name).ok().flatten().and_then(|scope| scope.budget.quota);
             check_room(plan, &name, tokens, known.as_ref())?;
-            told.said = known.and_then(|known| left_aside(plan, &name, &known));
+            told.said.extend(known.and_then(|known| left_aside(plan, &name, &known)));
             let scope = store.set(&Scope { name, ttl: plan.ttl }, tokens, plan.beginning)?;
             told.printed = one(plan, &scope, &store.place(), now);
         }
@@ -327,11 +333,12 @@ mod tests {
         fn apply(&mut self, _: &Scope, _: &BudgetPlan, _: &Operation) -> Result<Applied, Unshared> {
             Err(away())
         }
-        fn list(&mut self) -> Result<Vec<ScopeState>, Unshared> {
-            self.0.clone().ok_or_else(away)
+        fn list(&mut self) -> Result<Vec<Result<ScopeState, Unshared>>, Unshared> {
+            let scopes = self.0.clone().ok_or_else(away)?;
+            Ok(scopes.into_iter().map(Ok).collect())
         }
         fn show(&mut self, name: &ScopeName) -> Result<Option<ScopeState>, Unshared> {
-            Ok(self.list()?.into_iter().find(|scope| scope.name == *name))
+            Ok(self.list()?.into_iter().flatten().find(|scope| scope.name == *name))
         }
         fn reset(&mut self, name: &ScopeName) -> Result<bool, Unshared> {
             Ok(self.show(name)?.is_some())
@@ -400,7 +407,7 @@ mod tests {
                         limiter: off\n\
                         updated: 2026-01-02T03:04:05.678Z, 3m 2s ago\n\
                         store:   /state\n";
-        assert_eq!(told, Told { printed: expected.to_owned(), said: None });
+        assert_eq!(told, Told { printed: expected.to_owned(), said: Vec::new() });
     }
 
     #[test]
@@ -414,7 +421,7 @@ shop/api       486 of 500  8.33 a minute  off                                 3m
 ";
         assert_eq!(told.printed, expected);
         let none = ask(&plan(), &["list"], &mut Kept(Some(Vec::new()))).unwrap();
-        assert_eq!(none, Told { printed: String::new(), said: Some("there are no scopes in /state".into()) });
+        assert_eq!(none, Told { printed: String::new(), said: vec!["there are no scopes in /state".into()] });
     }
 
     #[test]
@@ -446,11 +453,11 @@ shop/api       486 of 500  8.33 a minute  off                                 3m
             ask(&plan, &["set", name], &mut kept())
         };
         let begun = set(700, 800, "new").unwrap();
-        assert!(begun.printed.contains("tokens:  700 of 800") && begun.said.is_none(), "{begun:?}");
+        assert!(begun.printed.contains("tokens:  700 of 800") && begun.said.is_empty(), "{begun:?}");
         let kept = set(7, 800, "shop/api").unwrap();
         assert!(kept.printed.contains("tokens:  7 of 500"), "{kept:?}");
-        assert!(kept.said.unwrap().contains("--quota-capacity is left aside"));
-        assert_eq!(set(7, 500, "shop/api").unwrap().said, None);
+        assert!(kept.said[0].contains("--quota-capacity is left aside"));
+        assert_eq!(set(7, 500, "shop/api").unwrap().said, Vec::<String>::new());
         assert!(set(900, 800, "new").unwrap_err().contains("'900' is more than the 800"));
         assert!(set(700, 800, "shop/api").unwrap_err().contains("'700' is more than the 500 that scope 'shop/api'"));
     }
@@ -464,7 +471,7 @@ shop/api       486 of 500  8.33 a minute  off                                 3m
         let unknown = ask(&plan(), &["show", "x"], &mut kept()).unwrap_err();
         assert!(unknown.starts_with("there is no scope 'x' in /state; "), "{unknown}");
         let told = ask(&plan(), &["reset", "x"], &mut kept()).unwrap();
-        assert!(told.said.unwrap().contains("'x'"));
+        assert!(told.said[0].contains("'x'"));
         assert_eq!(ask(&plan(), &["reset", "paced"], &mut kept()).unwrap(), Told::default());
     }
 

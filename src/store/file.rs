@@ -152,12 +152,11 @@ impl StateStore for FileStore {
         Ok(Applied { answer, notice })
     }
 
-    fn list(&mut self) -> Result<Vec<ScopeState>, Unshared> {
+    fn list(&mut self) -> Result<Vec<Result<ScopeState, Unshared>>, Unshared> {
         let Some(folder) = Folder::open(self.path()?)? else { return Ok(Vec::new()) };
         let mut scopes: Vec<_> = folder.names()?.iter().filter_map(|name| scope_name(name)).collect();
         scopes.sort();
-        // What cannot be read is said of that scope only (`show`).
-        Ok(scopes.into_iter().filter_map(|scope| self.look(&folder, &scope).ok().flatten()).collect())
+        Ok(scopes.iter().filter_map(|scope| self.look(&folder, scope).transpose()).collect())
     }
 
     fn show(&mut self, name: &ScopeName) -> Result<Option<ScopeState>, Unshared> {
@@ -479,7 +478,7 @@ mod tests {
             fs::write(bench.path("x.scope"), content).unwrap();
             let error = bench.store.show(&scope("x").name).unwrap_err().0;
             assert!(error.contains("x.scope is damaged: "), "{error}");
-            assert_eq!(bench.store.list().unwrap(), []);
+            assert_eq!(bench.store.list().unwrap(), [Err(Unshared(error))]);
             let applied = bench.pay(PLAN, 5);
             assert_eq!(applied.answer.tokens, Some(5));
             let notice = applied.notice.unwrap();
@@ -564,7 +563,9 @@ mod tests {
         assert_eq!(state.budget.quota.unwrap().tokens(), 20);
         fs::write(bench.path("other"), "").unwrap();
         fs::write(bench.path("z.scope"), "{").unwrap();
-        let listed: Vec<_> = bench.store.list().unwrap().into_iter().map(|state| state.name.to_string()).collect();
+        let listed = bench.store.list().unwrap();
+        assert!(matches!(&listed[2..], [Err(Unshared(why))] if why.contains("z.scope is damaged")), "{listed:?}");
+        let listed: Vec<_> = listed.into_iter().flatten().map(|state| state.name.to_string()).collect();
         assert_eq!(listed, [" y/", "x"]);
 
         // One that is there keeps its own numbers.

@@ -74,8 +74,8 @@ pub trait StateStore {
     /// Applies an operation to the budget of a scope, which begins with it where there is none.
     fn apply(&mut self, scope: &Scope, plan: &BudgetPlan, operation: &Operation) -> Result<Applied, Unshared>;
 
-    /// All scopes, by name.
-    fn list(&mut self) -> Result<Vec<ScopeState>, Unshared>;
+    /// All scopes, by name; what is wrong with one in its place.
+    fn list(&mut self) -> Result<Vec<Result<ScopeState, Unshared>>, Unshared>;
 
     /// One scope; `None` where there is none of that name.
     fn show(&mut self, name: &ScopeName) -> Result<Option<ScopeState>, Unshared>;

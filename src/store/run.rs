@@ -89,7 +89,7 @@ mod tests {
             }
             Ok(Applied { answer: self.1.apply(plan, operation, Duration::ZERO), notice: None })
         }
-        fn list(&mut self) -> Result<Vec<ScopeState>, Unshared> {
+        fn list(&mut self) -> Result<Vec<Result<ScopeState, Unshared>>, Unshared> {
             Ok(Vec::new())
         }
         fn show(&mut self, _: &ScopeName) -> Result<Option<ScopeState>, Unshared> {

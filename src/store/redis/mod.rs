@@ -201,6 +201,19 @@ impl RedisStore {
         let state = state(name, &texts).ok_or_else(|| self.strange())?;
         Ok((Some(state), wrong))
     }
+
+    /// The scope that a script showed, if there is one.
+    fn standing(&self, name: &ScopeName, reply: &Reply) -> Result<Option<ScopeState>, Unshared> {
+        match self.shown(name, reply)? {
+            (None, wrong) if !wrong.is_empty() => {
+                let (address, wrong) = (self.link.address(), said_of(&wrong));
+                Err(Unshared(format!(
+                    "scope '{name}' at {address} is damaged: {wrong}; the next run sets it aside and starts afresh"
+                )))
+            }
+            (state, _) => Ok(state),
+        }
+    }
 }
 
 impl StateStore for RedisStore {
@@ -208,8 +221,7 @@ impl StateStore for RedisStore {
         self.apply_by(SCRIPT, scope, plan, operation)
     }
 
-    /// Damaged ones are left out.
-    fn list(&mut self) -> Result<Vec<ScopeState>, Unshared> {
+    fn list(&mut self) -> Result<Vec<Result<ScopeState, Unshared>>, Unshared> {
         let patience = self.link.patience(ADMINISTRATION);
         let names: Vec<_> = self.names(patience)?.into_iter().collect();
         let mut states = Vec::new();
@@ -219,7 +231,7 @@ impl StateStore for RedisStore {
                 if matches!(reply, Reply::Error(_)) {
                     return Err(self.refused(&reply));
                 }
-                states.extend(self.shown(name, &reply)?.0);
+                states.extend(self.standing(name, &reply).transpose());
             }
         }
         Ok(states)
@@ -228,15 +240,7 @@ impl StateStore for RedisStore {
     fn show(&mut self, name: &ScopeName) -> Result<Option<ScopeState>, Unshared> {
         let patience = self.link.patience(ADMINISTRATION);
         let reply = self.run(SCRIPT, name, &["show".into()], patience)?;
-        match self.shown(name, &reply)? {
-            (None, wrong) if !wrong.is_empty() => {
-                let (address, wrong) = (self.link.address(), said_of(&wrong));
-                Err(Unshared(format!(
-                    "scope '{name}' at {address} is damaged: {wrong}; the next run sets it aside and starts afresh"
-                )))
-            }
-            (state, _) => Ok(state),
-        }
+        self.standing(name, &reply)
     }
 
     fn reset(&mut self, name: &ScopeName) -> Result<bool, Unshared> {
