@@ -16,7 +16,8 @@ use crate::config::{EventsTarget, Plan, ScopesPlan, Verbosity, gather, gather_ow
 use crate::driver::Driver;
 use crate::exit::{ExitStatus, OWN_FAILURE, REQUEST_TIMED_OUT};
 use crate::forecast;
-use crate::http::{Failure, Input, Refusal, Requester, plan_request, without_password};
+use crate::http::{Input, Refusal, Requester, plan_request, without_password};
+use crate::net::Failure;
 use crate::policy::Session;
 use crate::process::{Inherited, Supervisor};
 use crate::report::json::Json;

@@ -17,7 +17,8 @@
 //! | [`clock`] | the only door to time: now and interruptible waits | time |
 //! | [`process`] | starting, supervising and ending commands; standard streams | processes, signals |
 //! | [`programs`] | presets: what is known of the programs people run, as data | none |
-//! | [`http`] | one request: connections, bodies in and out, redirects | the network, files |
+//! | [`net`] | connections: names, sockets, TLS, and the one place where they are awaited | the network |
+//! | [`http`] | one request: bodies in and out, redirects, retries that are safe | the network, files |
 //! | [`store`] | the budgets of scopes, shared by processes and machines | files, the network |
 //! | [`report`] | events, messages, JSON Lines | standard error, the events file |
 //! | [`scopes`] | `quota`: what a store's scopes are, and what is to become of them | through the store only |
@@ -36,6 +37,7 @@ pub mod driver;
 pub mod exit;
 pub mod forecast;
 pub mod http;
+pub mod net;
 pub mod policy;
 pub mod process;
 pub mod programs;

@@ -126,24 +126,6 @@ pub fn percent_encoded(bytes: &[u8]) -> String {
     text
 }
 
-/// The bytes that a text with percent signs means.
-pub fn percent_decoded(text: &str) -> Vec<u8> {
-    let bytes = text.as_bytes();
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        let digits = text.get(at + 1..at + 3).filter(|_| bytes[at] == b'%');
-        if let Some(byte) = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            decoded.push(byte);
-            at += 3;
-        } else {
-            decoded.push(bytes[at]);
-            at += 1;
-        }
-    }
-    decoded
-}
-
 /// A URL as it can be shown: without a password in it, nor what its query says. A password
 /// may hold any of `/?#` that nobody has encoded, so nothing before the last `@` is shown.
 pub fn without_password(url: &str) -> String {

@@ -12,24 +12,24 @@ use base64::engine::general_purpose::STANDARD;
 use url::Url;
 
 use super::USER_AGENT;
-use super::address::{add_file_name, add_query, given_url, parse_url, percent_decoded, percent_encoded};
+use super::address::{add_file_name, add_query, given_url, parse_url, percent_encoded};
 use super::body::Body;
-use super::connect::{ConnectPlan, Origin, Redirection};
 use super::fields::{Fields, Place};
 use super::form::{Part, Source};
 use super::input::Input;
-use super::names::Family;
 use super::output::{Failures, OutputPlan, Resume};
 use super::proxy::Proxies;
 use super::redirect::RedirectPlan;
 use super::refusal::Refusal;
 use super::request::{RequestPlan, Safety};
-use super::tls::TlsPlan;
 use super::variables::Variables;
 use super::write_out;
 use crate::cli::options::Id;
 use crate::cli::{EXPAND, Given, UsageError};
 use crate::config::env::Environment;
+use crate::net::Family;
+use crate::net::tls::TlsPlan;
+use crate::net::{ConnectPlan, Origin, Redirection, percent_decoded};
 use crate::report::text::cause;
 use crate::units::parse_duration;
 

@@ -5,8 +5,8 @@ use std::mem::take;
 
 use flate2::write::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 
-use super::failure::{Failure, Fault};
 use super::framing::Head;
+use crate::net::{Failure, Fault};
 use crate::report::text::cause;
 
 /// Bytes that are decoded at once. Few: a bomb unfolds a thousandfold.

@@ -1,11 +1,11 @@
 //! One request and the head of its answer over a connection.
 
 use super::body::Body;
-use super::connection::{Connection, Got};
-use super::failure::{Failure, Fault};
 use super::framing::{Framing, Head, Piece};
-use super::tls;
-use super::waiter::Waiter;
+use crate::net::Waiter;
+use crate::net::tls;
+use crate::net::{Connection, Got};
+use crate::net::{Failure, Fault};
 use crate::report::text::cause;
 
 /// Bytes of a body read at once.

@@ -2,7 +2,7 @@
 
 use memchr::memmem;
 
-use super::failure::{Failure, Fault};
+use crate::net::{Failure, Fault};
 
 /// The most bytes of an answer's head, all fields together.
 pub const MAX_HEAD: usize = 256 * 1024;

@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
 
-use super::failure::Failure;
-use super::waiter::{Ends, Waiter};
 use crate::clock::SystemClock;
+use crate::net::Failure;
+use crate::net::{Ends, Waiter};
 use crate::policy::TimeLimit;
 
 /// Where bodies, headers and the like are read from.

@@ -8,62 +8,50 @@
 //! it is known to be whole, and keeps what it has across attempts, so that a download that
 //! broke off is continued where the server can.
 //!
-//! Nothing here blocks but `waiter::Waiter`, where the network, signals and the limits of
+//! Nothing here blocks but [`Waiter`], where the network, signals and the limits of
 //! the attempt and the run are awaited together: so one limit holds for the whole chain, a
 //! dripping server is no excuse, and Ctrl-C ends at once.
 
 mod address;
 mod asked;
 mod body;
-mod connect;
-mod connection;
 mod decoder;
-mod dns;
 mod exchange;
-mod failure;
 mod fields;
 mod form;
 mod framing;
 mod input;
 mod meter;
-mod names;
 mod output;
 mod proxy;
 mod redirect;
 mod refusal;
 mod request;
-mod tls;
 mod variables;
-mod waiter;
 mod write_out;
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
-pub(crate) use address::percent_decoded;
 pub use address::without_password;
 pub use asked::plan_request;
 use body::Body;
-use connect::Proxy;
-pub(crate) use connect::{ConnectPlan, Connector, Origin};
-pub(crate) use connection::{Connection, Got};
 use decoder::Decoder;
 use exchange::{Answered, exchange, receive};
-pub use failure::{Failure, Fault};
 use framing::Head;
 pub use input::Input;
 use meter::Meter;
 use output::{Failures, Output, SideFile};
+use proxy::Proxy;
 use redirect::{Step, is_harmless};
 pub use refusal::Refusal;
 pub use request::RequestPlan;
 use request::Safety;
-pub(crate) use tls::{TlsPlan, refusal as tls_refusal};
-pub(crate) use waiter::{Ends, Waiter};
 
 use crate::clock::{Clock, SystemClock, wall};
 use crate::driver::{AttemptRunner, Attempted, Conclusion, Facts, Wake};
 use crate::exit::{HTTP_FAILURE, REQUEST_TIMED_OUT, WRITE_FAILED};
+use crate::net::{Connection, Connector, Ends, Failure, Fault, Moments, Origin, Over, Waiter};
 use crate::policy::response::Response;
 use crate::policy::{Obstacle, Outcome, StopReason, TimeLimit};
 use crate::process::{Spool, between, reader_is_gone};
@@ -124,6 +112,8 @@ pub struct Requester<'a> {
     plan: &'a RequestPlan,
     clock: &'a SystemClock,
     connector: Connector<'a>,
+    /// When the last redirect was followed.
+    redirected: Duration,
     body: &'a Body,
     output: Output<'a>,
     /// Where the heads go (`-D`).
@@ -151,6 +141,7 @@ impl<'a> Requester<'a> {
             plan,
             clock,
             connector: Connector::new(&plan.connect),
+            redirected: Duration::ZERO,
             body,
             output: Output::new(&plan.output)?,
             dump: plan.dump_heads.as_deref().map(SideFile::new).transpose()?,
@@ -209,7 +200,7 @@ impl<'a> Requester<'a> {
             match next {
                 Some(next) => {
                     step = next;
-                    self.connector.times.redirected = waiter.now();
+                    self.redirected = waiter.now();
                 }
                 None => return Ok(response),
             }
@@ -258,11 +249,16 @@ impl<'a> Requester<'a> {
                 Err(failure) => return Err(failure),
             }
         }
-        let mut connection = self.connector.connect(&origin, proxy.as_ref(), waiter)?;
+        let tunnel = |connection: &mut Connection, to: &Origin, waiter: &Waiter<'_>| {
+            proxy.as_ref().map_or(Ok(()), |proxy| proxy.tunnel(connection, to, waiter))
+        };
+        let over = proxy.as_ref().map(|proxy| Over { host: &proxy.host, port: proxy.port, tunnel: &tunnel });
+        let mut connection = self.connector.connect(&origin, over.as_ref(), waiter)?;
         self.note_sending();
         let answered = exchange(&mut connection, &request, body, waiter, self.sender(body, waiter))?;
         self.last.peer = connection.peer();
-        self.last.times = write_out::Times { answered: waiter.now(), ..self.connector.times };
+        self.last.times =
+            write_out::Times { made: self.connector.moments, answered: waiter.now(), redirected: self.redirected };
         Ok(Kept::after(answered, origin, proxy, connection))
     }
 
@@ -437,7 +433,8 @@ impl AttemptRunner for Requester<'_> {
         (self.reach, self.failed_in_part) = (Reach::Nowhere, false);
         self.without_key = false;
         self.last = Last { url: self.plan.url.to_string(), method: self.plan.method.clone(), ..Last::default() };
-        self.connector.times = write_out::Times::default();
+        self.connector.moments = Moments::default();
+        self.redirected = Duration::ZERO;
         let cleared = self.failed_body.clear().map_err(|error| Failure::new(Fault::Write, cause(&error)));
         let result = cleared.and_then(|()| self.chain(&waiter));
         self.reader_gone = matches!(result, Err(Failure::Fault { fault: Fault::ReaderGone, .. }));

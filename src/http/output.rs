@@ -16,9 +16,9 @@ use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
 
 use super::LOOKED_AT;
-use super::failure::{Failure, Fault};
 use super::framing::Head;
-use super::waiter::Waiter;
+use crate::net::Waiter;
+use crate::net::{Failure, Fault};
 use crate::policy::{Outcome, TimeLimit};
 use crate::process::{IN_MEMORY, Spool, Target};
 use crate::report::text::{cause, describe};

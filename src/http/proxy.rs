@@ -1,4 +1,4 @@
-//! Which proxy is used for which host. Pure.
+//! Proxies: which is used for which host, and how one is asked for the way through.
 
 use std::net::IpAddr;
 
@@ -6,12 +6,67 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use url::Url;
 
-use super::address::{percent_decoded, without_password};
-use super::connect::{Origin, Proxy};
-use super::failure::{Failure, Fault};
+use super::USER_AGENT;
+use super::address::without_password;
+use super::framing::Head;
+use crate::net::{Connection, Failure, Fault, Got, Origin, Waiter, percent_decoded};
+use crate::report::text::cause;
 
 /// The port of a proxy whose URL has none, as curl has it.
 const PROXY_PORT: u16 = 1080;
+
+/// A proxy.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Proxy {
+    /// Its host.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// The value of `Proxy-Authorization`, where it wants one.
+    pub authorization: Option<String>,
+}
+
+impl Proxy {
+    /// Asks this proxy for a way through, which makes the connection one to somewhere else.
+    pub fn tunnel(&self, connection: &mut Connection, to: &Origin, waiter: &Waiter<'_>) -> Result<(), Failure> {
+        let told = |error: &dyn std::fmt::Display| format!("the proxy {}:{}: {error}", self.host, self.port);
+        let lost = |error: &dyn std::fmt::Display| Failure::new(Fault::Receive, told(error));
+        let authorization = self.authorization.as_ref().map(|value| format!("Proxy-Authorization: {value}\r\n"));
+        let target = format!("{}:{}", to.host, to.port);
+        let agent = USER_AGENT;
+        let request = format!(
+            "CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n{}User-Agent: {agent}\r\nProxy-Connection: Keep-Alive\r\n\r\n",
+            authorization.unwrap_or_default()
+        );
+        let mut rest = request.as_bytes();
+        loop {
+            if let Some((head, length)) = Head::parse(connection.received())? {
+                connection.consume(length);
+                return match head.status {
+                    100..200 => continue,
+                    200..300 => Ok(()),
+                    407 => {
+                        let remedy = "it wants to know who asks (status 407): give it http://USER:PASSWORD@HOST:PORT";
+                        Err(Failure::new(Fault::ProxyRefused, told(&remedy)))
+                    }
+                    status => {
+                        let fault = if status == 429 || status >= 500 { Fault::Receive } else { Fault::ProxyRefused };
+                        Err(Failure::new(fault, told(&format!("it refuses the way to {target} with status {status}"))))
+                    }
+                };
+            }
+            if !rest.is_empty() {
+                let count = connection.put(rest).map_err(|error| lost(&cause(&error)))?;
+                rest = &rest[count..];
+            }
+            let mut fds = vec![connection.interest(!rest.is_empty())];
+            waiter.wait(&mut fds, None)?;
+            if connection.fill().map_err(|error| lost(&cause(&error)))? == Got::End {
+                return Err(lost(&"it closed the connection"));
+            }
+        }
+    }
+}
 
 /// Which proxy is used for which host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

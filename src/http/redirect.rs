@@ -2,7 +2,7 @@
 
 use url::Url;
 
-use super::failure::{Failure, Fault};
+use crate::net::{Failure, Fault};
 
 /// What `-L` and its like ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Why a request is not even planned.
 
-use super::failure::Fault;
 use crate::cli::UsageError;
 use crate::exit::OWN_FAILURE;
+use crate::net::Fault;
 
 /// Why there is no plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

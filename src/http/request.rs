@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use url::Url;
 
-use super::connect::{ConnectPlan, Origin, Proxy};
-use super::failure::Failure;
 use super::fields::{Field, Place};
 use super::output::OutputPlan;
 use super::proxy::Proxies;
+use super::proxy::Proxy;
 use super::redirect::{RedirectPlan, Step};
+use crate::net::Failure;
+use crate::net::{ConnectPlan, Origin};
 
 /// A request and all that belongs to it; immutable for a run.
 #[derive(Debug, Clone, PartialEq, Eq)]

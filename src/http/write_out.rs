@@ -7,6 +7,7 @@ use std::time::Duration;
 use url::Url;
 
 use super::framing::Head;
+use crate::net::Moments;
 
 /// What the variables stand for.
 pub struct Figures<'a> {
@@ -47,14 +48,8 @@ pub struct Figures<'a> {
 /// What happened when in an attempt, from its start.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Times {
-    /// The name was resolved.
-    pub resolved: Duration,
-    /// The connection was made.
-    pub connected: Duration,
-    /// The TLS handshake was over; zero where there was none.
-    pub secured: Duration,
-    /// The request could be sent.
-    pub ready: Duration,
+    /// The connection was made, step by step.
+    pub made: Moments,
     /// The head of the answer was there.
     pub answered: Duration,
     /// The last redirect was followed.
@@ -66,10 +61,12 @@ impl Times {
     pub fn since(self, start: Duration) -> Self {
         let from = |time: Duration| time.saturating_sub(start);
         Self {
-            resolved: from(self.resolved),
-            connected: from(self.connected),
-            secured: from(self.secured),
-            ready: from(self.ready),
+            made: Moments {
+                resolved: from(self.made.resolved),
+                connected: from(self.made.connected),
+                secured: from(self.made.secured),
+                ready: from(self.made.ready),
+            },
             answered: from(self.answered),
             redirected: from(self.redirected),
         }
@@ -148,10 +145,10 @@ impl Figures<'_> {
             "speed_upload" => rate(self.uploaded),
             "remote_ip" => self.peer.map(|peer| peer.ip().to_string()).unwrap_or_default(),
             "remote_port" => self.peer.map_or(0, |peer| peer.port()).to_string(),
-            "time_namelookup" => seconds(self.times.resolved),
-            "time_connect" => seconds(self.times.connected),
-            "time_appconnect" => seconds(self.times.secured),
-            "time_pretransfer" => seconds(self.times.ready),
+            "time_namelookup" => seconds(self.times.made.resolved),
+            "time_connect" => seconds(self.times.made.connected),
+            "time_appconnect" => seconds(self.times.made.secured),
+            "time_pretransfer" => seconds(self.times.made.ready),
             "time_starttransfer" => seconds(self.times.answered),
             "time_redirect" => seconds(self.times.redirected),
             "time_total" => seconds(self.took),

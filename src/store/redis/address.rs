@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::Ipv6Addr;
 use std::path::PathBuf;
 
-use crate::http::percent_decoded;
+use crate::net::percent_decoded;
 
 /// Where a Redis or Valkey server is, and how to get in. Neither `Debug` nor `Display` tells
 /// a password.

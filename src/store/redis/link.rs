@@ -10,7 +10,8 @@ use super::address::{Password, RedisAddress, Server};
 use super::protocol::{Garbage, MOST_BYTES, Reply, pack, parse};
 use super::words;
 use crate::clock::{Clock as _, DeafClock};
-use crate::http::{ConnectPlan, Connection, Connector, Ends, Failure, Got, Origin, TlsPlan, Waiter, tls_refusal};
+use crate::net::tls::{self, TlsPlan};
+use crate::net::{ConnectPlan, Connection, Connector, Ends, Failure, Got, Origin, Waiter};
 use crate::policy::TimeLimit;
 use crate::report::text::cause;
 use crate::store::Unshared;
@@ -187,7 +188,7 @@ fn converse(
             Ok(Got::Some | Got::Nothing) => {}
             Ok(Got::End) => return Err(Trouble::Server("the server closed the connection".into())),
             Err(error) => {
-                return Err(tls_refusal(&error).map_or_else(|| lost(&error), Trouble::Transport));
+                return Err(tls::refusal(&error).map_or_else(|| lost(&error), Trouble::Transport));
             }
         }
     }

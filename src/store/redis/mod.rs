@@ -19,7 +19,7 @@ use std::time::{Duration, SystemTime};
 use self::link::{Link, Patience};
 use self::protocol::{Reply, pack};
 use super::{Applied, Scope, ScopeName, ScopeState, StateStore, Unshared};
-use crate::http::percent_decoded;
+use crate::net::percent_decoded;
 use crate::policy::{
     Answer, Budget, BudgetPlan, Entry, FIRST_SUCCESS_REFUND, Grant, NANO, Operation, QuotaPlan, RateLimiter,
     RetryQuota, Start,

@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn the_transports_remedies_name_no_option() {
-        let source = include_str!("../../http/tls.rs");
+        let source = include_str!("../../net/tls.rs");
         for line in source.lines().filter(|line| line.contains('"') && !line.trim_start().starts_with("//")) {
             let told = of_transport(line);
             assert!(!told.contains("--") && !told.contains(" -k"), "{told}");

@@ -34,12 +34,14 @@ impl<'a> Waiter<'a> {
     }
 
     /// The same while a connection is made.
+    #[must_use]
     pub fn connecting(&self, limit: Option<Duration>) -> Self {
         let end = limit.map(|limit| (self.now().saturating_add(limit), TimeLimit::Connect(limit)));
         Self { clock: self.clock, ends: Ends { connecting: end, ..self.ends } }
     }
 
     /// The same with no more than so much patience.
+    #[must_use]
     pub fn patient(&self, limit: Duration) -> Self {
         let patience = Some(self.now().saturating_add(limit));
         Self { clock: self.clock, ends: Ends { patience, ..self.ends } }

@@ -12,13 +12,11 @@ use rustix::net::sockopt::{set_tcp_nodelay, socket_error};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use rustls::ClientConfig;
 
-use super::connection::{Connection, Got};
+use super::connection::Connection;
 use super::failure::{Failure, Fault};
-use super::framing::Head;
 use super::names::{Family, resolve};
 use super::tls::{self, TlsPlan};
 use super::waiter::Waiter;
-use super::write_out::Times;
 use crate::report::text::cause;
 
 /// How long an address is tried alone before the next is tried beside it (RFC 8305).
@@ -65,15 +63,30 @@ pub struct Origin {
     pub port: u16,
 }
 
-/// A proxy.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Proxy {
+/// A way over somebody else.
+pub struct Over<'a> {
     /// Its host.
-    pub host: String,
+    pub host: &'a str,
     /// Its port.
     pub port: u16,
-    /// The value of `Proxy-Authorization`, where it wants one.
-    pub authorization: Option<String>,
+    /// Asks it for a way through to where TLS is to be spoken.
+    pub tunnel: Tunnel<'a>,
+}
+
+/// Makes a connection one to somewhere else.
+pub type Tunnel<'a> = &'a dyn Fn(&mut Connection, &Origin, &Waiter<'_>) -> Result<(), Failure>;
+
+/// What happened when, on the run's clock.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Moments {
+    /// The name was resolved.
+    pub resolved: Duration,
+    /// The connection was made.
+    pub connected: Duration,
+    /// The TLS handshake was over; zero where there was none.
+    pub secured: Duration,
+    /// Something could be sent.
+    pub ready: Duration,
 }
 
 /// Makes connections and remembers what they have in common.
@@ -81,36 +94,41 @@ pub struct Connector<'a> {
     plan: &'a ConnectPlan,
     tls: Option<Arc<ClientConfig>>,
     /// When the last connection was how far.
-    pub times: Times,
+    pub moments: Moments,
 }
 
 impl<'a> Connector<'a> {
     /// A connector that has made none yet.
     pub fn new(plan: &'a ConnectPlan) -> Self {
-        Self { plan, tls: None, times: Times::default() }
+        Self { plan, tls: None, moments: Moments::default() }
     }
 
-    /// Connects, over the proxy if there is one.
-    pub fn connect(&mut self, to: &Origin, proxy: Option<&Proxy>, waiter: &Waiter<'_>) -> Result<Connection, Failure> {
+    /// Connects, over somebody else if that is asked for.
+    pub fn connect(
+        &mut self,
+        to: &Origin,
+        over: Option<&Over<'_>>,
+        waiter: &Waiter<'_>,
+    ) -> Result<Connection, Failure> {
         let waiter = &waiter.connecting(self.plan.timeout);
         // What is wrong with certificates is found before anybody is bothered.
         let config = if to.secure { Some(self.config()?) } else { None };
-        let socket = match (&self.plan.unix_socket, proxy) {
+        let socket = match (&self.plan.unix_socket, over) {
             (Some(path), _) => unix(path, waiter)?,
-            (None, Some(proxy)) => self.reach(&proxy.host, proxy.port, Fault::ProxyName, waiter)?,
+            (None, Some(over)) => self.reach(over.host, over.port, Fault::ProxyName, waiter)?,
             (None, None) => self.reach(&to.host, to.port, Fault::Name, waiter)?,
         };
-        self.times.connected = waiter.now();
+        self.moments.connected = waiter.now();
         let mut connection = Connection::new(socket);
         if let Some(config) = config {
-            if let Some(proxy) = proxy.filter(|_| self.plan.unix_socket.is_none()) {
-                tunnel(&mut connection, to, proxy, waiter)?;
+            if let Some(over) = over.filter(|_| self.plan.unix_socket.is_none()) {
+                (over.tunnel)(&mut connection, to, waiter)?;
             }
             let name = format!("{}:{}", to.host, to.port);
             connection.secure(tls::session(&config, &to.host)?, &name, waiter)?;
-            self.times.secured = waiter.now();
+            self.moments.secured = waiter.now();
         }
-        self.times.ready = waiter.now();
+        self.moments.ready = waiter.now();
         Ok(connection)
     }
 
@@ -145,7 +163,7 @@ impl<'a> Connector<'a> {
                 other => other,
             })?,
         };
-        self.times.resolved = waiter.now();
+        self.moments.resolved = waiter.now();
         let addresses: Vec<_> = addresses.into_iter().map(|address| SocketAddr::new(address, port)).collect();
         first_of(&name, &addresses, waiter)
     }
@@ -221,46 +239,6 @@ fn unix(path: &PathBuf, waiter: &Waiter<'_>) -> Result<OwnedFd, Failure> {
             Err(Errno::AGAIN) => waiter.wait(&mut Vec::new(), Some(waiter.now() + Duration::from_millis(10)))?,
             Err(Errno::INTR) => {}
             Err(error) => return Err(failed(error)),
-        }
-    }
-}
-
-/// Asks a proxy for a way through.
-fn tunnel(connection: &mut Connection, to: &Origin, proxy: &Proxy, waiter: &Waiter<'_>) -> Result<(), Failure> {
-    let told = |error: &dyn std::fmt::Display| format!("the proxy {}:{}: {error}", proxy.host, proxy.port);
-    let lost = |error: &dyn std::fmt::Display| Failure::new(Fault::Receive, told(error));
-    let authorization = proxy.authorization.as_ref().map(|value| format!("Proxy-Authorization: {value}\r\n"));
-    let target = format!("{}:{}", to.host, to.port);
-    let agent = super::USER_AGENT;
-    let request = format!(
-        "CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n{}User-Agent: {agent}\r\nProxy-Connection: Keep-Alive\r\n\r\n",
-        authorization.unwrap_or_default()
-    );
-    let mut rest = request.as_bytes();
-    loop {
-        if let Some((head, length)) = Head::parse(connection.received())? {
-            connection.consume(length);
-            return match head.status {
-                100..200 => continue,
-                200..300 => Ok(()),
-                407 => {
-                    let remedy = "it wants to know who asks (status 407): give it http://USER:PASSWORD@HOST:PORT";
-                    Err(Failure::new(Fault::ProxyRefused, told(&remedy)))
-                }
-                status => {
-                    let fault = if status == 429 || status >= 500 { Fault::Receive } else { Fault::ProxyRefused };
-                    Err(Failure::new(fault, told(&format!("it refuses the way to {target} with status {status}"))))
-                }
-            };
-        }
-        if !rest.is_empty() {
-            let count = connection.put(rest).map_err(|error| lost(&cause(&error)))?;
-            rest = &rest[count..];
-        }
-        let mut fds = vec![connection.interest(!rest.is_empty())];
-        waiter.wait(&mut fds, None)?;
-        if connection.fill().map_err(|error| lost(&cause(&error)))? == Got::End {
-            return Err(lost(&"it closed the connection"));
         }
     }
 }
