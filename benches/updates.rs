@@ -96,7 +96,7 @@ fn work(words: &[String]) {
     let mut times = Vec::new();
     for _ in 0..updates {
         let start = Instant::now();
-        let done = store.apply(&scope, &plan, &operation);
+        let done = store.apply(&scope, &plan, &operation, None);
         times.push(done.is_ok().then(|| start.elapsed().as_nanos()));
         sleep(Duration::from_micros(pause));
     }
@@ -127,7 +127,7 @@ fn measure(kind: &str, place: &str, processes: u32, updates: u32, pause: Duratio
     for mut worker in workers {
         assert!(worker.wait().unwrap().success());
     }
-    let state = store(place).show(&scope().name).unwrap().unwrap();
+    let state = store(place).show(&scope().name).unwrap().unwrap().unwrap();
     let paid = (CAPACITY - state.budget.quota.unwrap().tokens()) as usize;
     let missed = (share * processes) as usize - times.len();
     // What a server did not answer in time it may have done.

@@ -2,13 +2,13 @@
 //! driver.
 
 use std::ffi::OsString;
-use std::io::Write as _;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
+use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
 
-use crate::cli::options::{Id, Sub};
+use crate::cli::options::{Id, OPTIONS, Sub};
 use crate::cli::{Given, Invocation, UsageError, parse};
 use crate::clock::{SystemClock, wall};
 use crate::config::env::{Environment, ProcessEnvironment};
@@ -42,7 +42,12 @@ fn try_run(words: &[OsString]) -> Result<ExitStatus> {
     };
     let (given, warnings) = match sub {
         // AWS's settings are nothing to it.
-        Sub::Quota => gather_own(given, &ProcessEnvironment),
+        Sub::Quota => {
+            let (mut given, warnings) = gather_own(given, &ProcessEnvironment);
+            // What the variables of a run say is none of its business.
+            given.retain(|given| OPTIONS.iter().any(|option| option.id == given.id && option.of(sub)));
+            (given, warnings)
+        }
         _ => gather(given, &command, &ProcessEnvironment)?,
     };
     let quiet = given.iter().any(|given| given.id == Id::Quiet);
@@ -68,8 +73,15 @@ fn say_unless(quiet: bool, warnings: &[String]) {
 }
 
 fn print(text: &str) -> Result<ExitStatus> {
-    let mut stdout = std::io::stdout().lock();
-    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).context("standard output")?;
+    // The library takes a closed standard output for one that swallows all.
+    let mut rest = text.as_bytes();
+    while !rest.is_empty() {
+        match rustix::io::write(rustix::stdio::stdout(), rest) {
+            Ok(count) => rest = &rest[count..],
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(std::io::Error::from(error)).context("standard output"),
+        }
+    }
     Ok(ExitStatus::Code(0))
 }
 

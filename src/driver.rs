@@ -7,8 +7,8 @@ use crate::config::Plan;
 use crate::exit::{ExitStatus, OWN_FAILURE, TIMED_OUT};
 use crate::policy::response::Response;
 use crate::policy::{
-    Class, Decision, Evidence, Judged, Obstacle, Operation, Outcome, ServerDelay, Session, Sightings, Signal,
-    StopReason,
+    Class, Decision, Entry, Evidence, Judged, Limits, Obstacle, Operation, Outcome, ServerDelay, Session, Sightings,
+    Signal, StopReason,
 };
 use crate::process::Wrote;
 use crate::report::{Event, Reporter, Summary};
@@ -129,9 +129,9 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
             last = Some((status.shell_code(), class));
             let server = self.asked_delay(&done);
             let judged = Judged { outcome: &done.outcome, class, server };
-            let (budget, mut notice) = (&mut self.budget, None);
+            let (budget, limits, mut notice) = (&mut self.budget, &self.plan.session.limits, None);
             let decision = self.session.decide(judged, done.obstacle, elapsed, |operation| {
-                let (answer, said) = budget.apply(operation, elapsed);
+                let (answer, said) = budget.apply(operation, elapsed, time_for(operation, limits, elapsed));
                 notice = said;
                 answer
             });
@@ -213,21 +213,31 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
     /// Waits for the rate limiter's token, where there is a limiter; says why no attempt may
     /// follow where a signal or a limit comes first.
     fn pace(&mut self) -> Result<(), StopReason> {
-        let mut is_said = false;
+        let mut turns = 0u32;
         while self.budget.paces() {
             let elapsed = self.clock.elapsed().boot;
-            let (answer, notice) = self.budget.apply(&Operation::Take, elapsed);
+            let left = time_for(&Operation::Take, &self.plan.session.limits, elapsed);
+            let (answer, notice) = self.budget.apply(&Operation::Take, elapsed, left);
             self.note(notice.as_deref());
+            self.session.told_of_quota(answer.tokens);
             if answer.wait.is_zero() {
-                break;
+                // Both may have come while the store was asked.
+                if let Wake::Interrupted(signal) = self.wait(Duration::ZERO) {
+                    return Err(StopReason::Interrupted(signal));
+                }
+                return self.session.missed(self.clock.elapsed().boot).map_or(Ok(()), Err);
             }
             if let Some(reason) = self.session.paced_too_late(answer.wait, elapsed) {
                 return Err(reason);
             }
-            if !std::mem::replace(&mut is_said, true) {
-                self.reporter.report(&Event::Paced { attempt: self.session.attempts() + 1, delay: answer.wait });
+            let is_shared = self.budget.is_shared();
+            if turns == 0 {
+                let attempt = self.session.attempts() + 1;
+                self.reporter.report(&Event::Paced { attempt, delay: answer.wait, is_shared });
             }
-            if let Wake::Interrupted(signal) = self.wait(answer.wait) {
+            let courtesy = if is_shared { courtesy(answer.wait, turns) } else { Duration::ZERO };
+            turns = turns.saturating_add(1);
+            if let Wake::Interrupted(signal) = self.wait(answer.wait.saturating_add(courtesy)) {
                 return Err(StopReason::Interrupted(signal));
             }
         }
@@ -290,6 +300,29 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
     }
 }
 
+/// How much longer than for the token itself an attempt waits that has lost it so often to
+/// others of its scope: who waits longer goes first, as nobody keeps a list of who waits.
+fn courtesy(wait: Duration, turns: u32) -> Duration {
+    const MOST: Duration = Duration::from_millis(50);
+    let shares = turns.saturating_add(1).saturating_pow(2);
+    (wait / 4).min(MOST) / shares
+}
+
+/// How long the store may take for an operation, where that is up to the run's limits.
+fn time_for(operation: &Operation, limits: &Limits, elapsed: Duration) -> Option<Duration> {
+    /// A retry may come late by as much.
+    const MOMENT: Duration = Duration::from_millis(50);
+    let total = limits.total_timeout.map(|total| total.saturating_sub(elapsed));
+    match operation {
+        Operation::Take => limits.longest_wait(elapsed),
+        Operation::Book { entry: Entry::Retry { start: Some(start), .. }, .. } => {
+            let room = start.longest.map(|longest| longest.saturating_sub(start.delay).max(MOMENT));
+            [room, total].into_iter().flatten().min()
+        }
+        Operation::Book { .. } => total,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
@@ -299,7 +332,7 @@ mod tests {
     use super::*;
     use crate::cli::{Invocation, parse};
     use crate::clock::Elapsed;
-    use crate::policy::{Entry, TimeLimit};
+    use crate::policy::TimeLimit;
 
     /// Time that only attempts and waits move.
     struct FakeClock(Cell<Duration>);
@@ -502,8 +535,8 @@ mod tests {
     fn throttled(plan: &Plan) -> RunBudget {
         let mut budget = RunBudget::private(plan.session.budget);
         let throttled = Operation::Book { throttled: true, entry: Entry::Nothing };
-        budget.apply(&throttled, Duration::ZERO);
-        assert_eq!(budget.apply(&Operation::Take, Duration::ZERO).0.wait, Duration::from_secs(2));
+        budget.apply(&throttled, Duration::ZERO, None);
+        assert_eq!(budget.apply(&Operation::Take, Duration::ZERO, None).0.wait, Duration::from_secs(2));
         budget
     }
 

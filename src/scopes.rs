@@ -86,20 +86,23 @@ pub fn answer(
             let Some(scope) = store.show(&name)? else {
                 return Err(ScopesError::Unknown { name, place: store.place() });
             };
-            told.printed = one(plan, &scope, &store.place(), now);
+            told.printed = one(plan, &scope?, &store.place(), now);
         }
         Asked::Reset(name) => {
-            if !store.reset(&name)? {
+            let (was_there, notice) = store.reset(&name)?;
+            told.said.extend(notice);
+            if !was_there {
                 let place = store.place();
                 told.said.push(format!("there is no scope '{name}' in {place}; when it begins, it is full anyway"));
             }
         }
         Asked::Set(name, tokens) => {
             // A scope that is damaged is mended by setting it.
-            let known = store.show(&name).ok().flatten().and_then(|scope| scope.budget.quota);
+            let known = store.show(&name)?.and_then(Result::ok).and_then(|scope| scope.budget.quota);
             check_room(plan, &name, tokens, known.as_ref())?;
             told.said.extend(known.and_then(|known| left_aside(plan, &name, &known)));
-            let scope = store.set(&Scope { name, ttl: plan.ttl }, tokens, plan.beginning)?;
+            let (scope, notice) = store.set(&Scope { name, ttl: plan.ttl }, tokens, plan.beginning)?;
+            told.said.extend(notice);
             told.printed = one(plan, &scope, &store.place(), now);
         }
     }
@@ -115,7 +118,7 @@ fn read(words: &[OsString], plan: &ScopesPlan) -> Result<Asked, UsageError> {
     let verb = verb.to_string_lossy();
     if !VERBS.contains(&verb.as_ref()) {
         return wrong(format!(
-            "quota: '{verb}' is not one of: {FORMS}; to run a program of that name: retryx -- quota ..."
+            "quota: '{verb}' is not one of: {FORMS}; to run a program called quota: retryx -- quota ..."
         ));
     }
     let most = usize::from(verb != "list");
@@ -169,7 +172,8 @@ fn left_aside(plan: &ScopesPlan, name: &ScopeName, known: &RetryQuota) -> Option
     let differs = (known.capacity, known.refill) != (new.capacity, new.refill);
     (differs && !plan.for_a_beginning.is_empty()).then(|| {
         let places = plan.for_a_beginning.join(", ");
-        format!("scope '{name}' is there already and keeps the numbers of its last run: {places} is left aside")
+        let are = if plan.for_a_beginning.len() > 1 { "are" } else { "is" };
+        format!("scope '{name}' is there already and keeps the numbers of its last run: {places} {are} left aside")
     })
 }
 
@@ -320,6 +324,7 @@ mod tests {
     use super::*;
     use crate::config::Verbosity;
     use crate::policy::{Budget, BudgetPlan, Entry, Operation, QuotaPlan, Start};
+    use crate::store::Looked;
     use crate::store::{Applied, StorePlan};
 
     /// Scopes in memory; without any, one that nobody can read.
@@ -330,23 +335,35 @@ mod tests {
     }
 
     impl StateStore for Kept {
-        fn apply(&mut self, _: &Scope, _: &BudgetPlan, _: &Operation) -> Result<Applied, Unshared> {
+        fn apply(
+            &mut self,
+            _: &Scope,
+            _: &BudgetPlan,
+            _: &Operation,
+            _: Option<Duration>,
+        ) -> Result<Applied, Unshared> {
             Err(away())
         }
-        fn list(&mut self) -> Result<Vec<Result<ScopeState, Unshared>>, Unshared> {
+        fn list(&mut self) -> Result<Vec<Looked>, Unshared> {
             let scopes = self.0.clone().ok_or_else(away)?;
             Ok(scopes.into_iter().map(Ok).collect())
         }
-        fn show(&mut self, name: &ScopeName) -> Result<Option<ScopeState>, Unshared> {
-            Ok(self.list()?.into_iter().flatten().find(|scope| scope.name == *name))
+        fn show(&mut self, name: &ScopeName) -> Result<Option<Looked>, Unshared> {
+            Ok(self.list()?.into_iter().flatten().find(|scope| scope.name == *name).map(Ok))
         }
-        fn reset(&mut self, name: &ScopeName) -> Result<bool, Unshared> {
-            Ok(self.show(name)?.is_some())
+        fn reset(&mut self, name: &ScopeName) -> Result<(bool, Option<String>), Unshared> {
+            Ok((self.show(name)?.is_some(), None))
         }
-        fn set(&mut self, scope: &Scope, tokens: u32, beginning: QuotaPlan) -> Result<ScopeState, Unshared> {
-            let known = self.show(&scope.name)?.and_then(|scope| scope.budget.quota);
+        fn set(
+            &mut self,
+            scope: &Scope,
+            tokens: u32,
+            beginning: QuotaPlan,
+        ) -> Result<(ScopeState, Option<String>), Unshared> {
+            let known = self.show(&scope.name)?.transpose()?.and_then(|scope| scope.budget.quota);
             let plan = known.map_or(beginning, |known| known.plan());
-            Ok(state(scope.name.as_str(), Some(RetryQuota::with_tokens(plan, tokens)), RateLimiter::new()))
+            let quota = RetryQuota::with_tokens(plan, tokens);
+            Ok((state(scope.name.as_str(), Some(quota), RateLimiter::new()), None))
         }
         fn place(&self) -> String {
             "/state".into()

@@ -34,7 +34,7 @@ pub(super) fn usage_error(error: &Error, sub: Sub) -> UsageError {
     UsageError(match error.kind() {
         ErrorKind::UnknownArgument => match context(ContextKind::SuggestedArg) {
             meant if meant.is_empty() && sub == Sub::Quota => format!(
-                "unknown option '{option}'; see retryx quota --help (to run a program of that name: retryx -- quota ...)"
+                "unknown option '{option}'; see retryx quota --help (to run a program called quota: retryx -- quota ...)"
             ),
             meant if meant.is_empty() => {
                 format!("unknown option '{option}'; {SEE} (what belongs to the command comes after its name)")

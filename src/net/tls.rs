@@ -57,7 +57,12 @@ impl TlsPlan {
                 };
                 let pem = fs::read(key).map_err(|error| unusable(key, cause(&error)))?;
                 let private = PrivateKeyDer::from_pem_slice(&pem).map_err(|_| unusable(key, NO_KEY.into()))?;
-                builder.with_client_auth_cert(chain, private).map_err(|error| unusable(certificate, error.to_string()))
+                builder.with_client_auth_cert(chain, private).map_err(|error| match error {
+                    rustls::Error::InconsistentKeys(_) => {
+                        unusable(certificate, format!("the key in {} is that of another certificate", key.display()))
+                    }
+                    error => unusable(certificate, error.to_string()),
+                })
             }
         };
         config.map(Arc::new)
@@ -180,7 +185,9 @@ pub fn failure(name: &str, error: &io::Error) -> Failure {
     match inner {
         Some(rustls::Error::InvalidCertificate(reason)) => {
             let mut text = format!("{name}: the server's certificate is refused: {}", words(reason));
-            let _ = write!(text, " (trust its authority with --cacert FILE, or anybody with -k)");
+            if matches!(reason, rustls::CertificateError::UnknownIssuer) {
+                text.push_str(" (trust its authority with --cacert FILE, or anybody with -k)");
+            }
             Failure::new(Fault::Certificate, text)
         }
         Some(rustls::Error::InvalidMessage(_)) => {

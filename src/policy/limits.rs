@@ -44,9 +44,10 @@ impl Limits {
     }
 
     /// As [`Self::broken_by_start_at`], asked when the wait is over: allows for the
-    /// moment by which every wait is late.
+    /// moment by which every wait is late. At the end of everything no attempt starts.
     pub fn broken_on_waking_at(&self, now: Duration) -> Option<Passed> {
-        self.broken_by_start_at(now.saturating_sub(LATENESS))
+        let strictly = self.broken_by_start_at(now).filter(|passed| *passed == Passed::TotalTimeout);
+        self.broken_by_start_at(now.saturating_sub(LATENESS)).or(strictly)
     }
 
     /// The longest that the start of an attempt may be put off; `None` without a limit.

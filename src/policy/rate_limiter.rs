@@ -56,7 +56,9 @@ impl RateLimiter {
         let times = [self.refilled.unwrap_or_default(), self.slot, self.last_throttle];
         let numbers = [fill_rate, max_capacity, capacity, measured, count, last_max, window];
         let sound = numbers.into_iter().chain(times).all(|number| (0.0..=MOST).contains(&number));
-        if !sound || (self.enabled && fill_rate < MIN_FILL_RATE) {
+        // With less of either, a token would never come.
+        let comes = fill_rate >= MIN_FILL_RATE && max_capacity >= MIN_CAPACITY;
+        if !sound || (self.enabled && !comes) {
             return None;
         }
         self.refilled = self.refilled.map(|refilled| refilled.min(now));

@@ -106,6 +106,11 @@ impl<'a> Session<'a> {
         self.quota_left
     }
 
+    /// Takes note of what the budget said of the tokens.
+    pub fn told_of_quota(&mut self, tokens: Option<u32>) {
+        self.quota_left = tokens;
+    }
+
     /// Decides what follows an attempt that ended `elapsed` after the start of the run. What
     /// that means for the budget is one operation, for which it asks at most once.
     ///

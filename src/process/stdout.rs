@@ -66,7 +66,9 @@ impl Stdout {
     /// reaped; before retryx writes anything itself.
     pub(super) fn written_since(self, own: u64) -> Wrote {
         match (self, Self::look(own)) {
-            (Self::File { .. }, now) if now != self => Wrote::Yes,
+            // The offset is that of the command's own writes, the size grows by others' too.
+            (Self::File { offset: before, .. }, Self::File { offset, .. }) if offset != before => Wrote::Yes,
+            (Self::File { .. }, now) if now != self => Wrote::Perhaps,
             (Self::Stream { waiting: before, .. }, Self::Stream { waiting, .. }) if waiting > before => Wrote::Yes,
             (Self::Stream { written: before, .. }, Self::Stream { written, .. }) if written > before => Wrote::Perhaps,
             _ => Wrote::No,

@@ -101,6 +101,8 @@ pub enum Event<'a> {
         attempt: u64,
         /// How long at least.
         delay: Duration,
+        /// Whether the limiter is a scope's.
+        is_shared: bool,
     },
     /// Something about the run's surroundings that a user should know.
     Noted {

@@ -229,7 +229,11 @@ impl<'a> Text<'a> {
         let mut line = format!("the retry quota{} is spent", self.of_scope(is_shared));
         if let Some((scope, store)) = self.plan.scope.as_ref().filter(|_| is_shared) {
             let left = quota_left.map(|left| format!("{left} left; ")).unwrap_or_default();
-            let _ = write!(line, " ({left}see retryx quota show{} {})", store.options(), scope.name.as_argument());
+            let (name, options) = (scope.name.as_argument(), store.options());
+            let _ = match options {
+                Some(options) => write!(line, " ({left}see retryx quota show{options} {name})"),
+                None => write!(line, " ({left}see retryx quota show {name} with the same --store)"),
+            };
         }
         line
     }
@@ -288,7 +292,7 @@ impl<'a> Text<'a> {
                 human(self.plan.session.limits.deadline.unwrap_or_default())
             ),
             StopReason::Deadline { delay: None } => format!(
-                "giving up after {tries}: {history}; --deadline {} passed while retryx or the machine was stopped",
+                "giving up after {tries}: {history}; --deadline {} passed before the next attempt could start",
                 human(self.plan.session.limits.deadline.unwrap_or_default())
             ),
             StopReason::TotalTimeout if is_lost => {
@@ -350,13 +354,12 @@ impl<'a> Text<'a> {
         let limits = &self.plan.session.limits;
         let scope = self.of_scope(true);
         match reason {
-            StopReason::Deadline { delay: Some(delay) } => format!(
-                "giving up before the first attempt: the rate limiter{scope} holds it for {}, past --deadline {}",
-                human(*delay),
+            StopReason::Deadline { .. } => format!(
+                "giving up before the first attempt: the rate limiter{scope} holds it back past --deadline {}",
                 human(limits.deadline.unwrap_or_default())
             ),
             _ => format!(
-                "giving up before the first attempt: the rate limiter{scope} holds it past --total-timeout {}",
+                "giving up before the first attempt: the rate limiter{scope} holds it back past --total-timeout {}",
                 human(limits.total_timeout.unwrap_or_default())
             ),
         }
@@ -406,10 +409,11 @@ impl Reporter for Text<'_> {
                     self.retry_scheduled(retry, *wrote, *is_shared);
                 }
             }
-            Event::Paced { attempt, delay } => {
+            Event::Paced { attempt, delay, is_shared } => {
                 if self.verbosity >= Verbosity::Normal {
-                    let attempt = self.attempt_of(*attempt);
-                    say(&format!("{attempt} waits {}: the rate limiter has no token before", human(*delay)));
+                    let (attempt, scope) = (self.attempt_of(*attempt), self.of_scope(*is_shared));
+                    let least = if *is_shared { "at least " } else { "" };
+                    say(&format!("{attempt} waits {least}{} for the rate limiter{scope}", human(*delay)));
                 }
             }
             Event::Noted { text } => {

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 
-use super::folder::{Entry, Folder, Lock, unshared};
+use super::folder::{Entry, Folder, LOCK_WAIT, Lock, unshared};
 use super::record::{Moment, Next, Record, SLOT};
-use super::{Applied, Scope, ScopeName, ScopeState, StateStore, Unshared};
+use super::{Applied, Looked, Scope, ScopeName, ScopeState, StateStore, Unshared};
 use crate::clock;
 use crate::policy::{Budget, BudgetPlan, Operation, QuotaPlan, RetryQuota};
 
@@ -48,7 +48,8 @@ impl FileStore {
     }
 
     fn path(&self) -> Result<&PathBuf, Unshared> {
-        let missing = || Unshared("neither XDG_STATE_HOME nor HOME is set; give --state-dir DIR".into());
+        let missing =
+            || Unshared("neither XDG_STATE_HOME nor HOME is set to an absolute path; give --state-dir DIR".into());
         self.folder.as_ref().ok_or_else(missing)
     }
 
@@ -58,13 +59,14 @@ impl FileStore {
     fn update<T>(
         &mut self,
         scope: &ScopeName,
+        patience: Duration,
         mut change: impl FnMut(Option<&Record>, &Moment) -> (Option<Kept>, T),
     ) -> Result<(T, Option<String>), Unshared> {
         let name = file_name(scope);
         let folder = Folder::open_or_make(self.path()?)?;
         let mut notice = None;
         for _ in 0..ROUNDS {
-            let done = self.try_update(&folder, &name, &mut change, &mut notice);
+            let done = self.try_update(&folder, &name, patience, &mut change, &mut notice);
             match done {
                 Ok(None) => {}
                 Ok(Some(answer)) => return Ok((answer, notice)),
@@ -79,6 +81,7 @@ impl FileStore {
         &mut self,
         folder: &Folder,
         name: &str,
+        patience: Duration,
         change: &mut impl FnMut(Option<&Record>, &Moment) -> (Option<Kept>, T),
         notice: &mut Option<String>,
     ) -> Result<Option<T>, Unshared> {
@@ -91,12 +94,12 @@ impl FileStore {
                 return Ok(folder.make(name, &written(folder, name, bytes)?)?.then_some(answer));
             }
             Entry::Unusable => {
-                if let Some((why, aside)) = folder.set_unusable_aside(name)? {
+                if let Some((why, aside)) = folder.set_unusable_aside(name, patience)? {
                     *notice = Some(set_aside(folder, name, why, &aside));
                 }
                 return Ok(None);
             }
-            Entry::File(file) => folder.lock(name, file, Lock::Alone)?,
+            Entry::File(file) => folder.lock(name, file, Lock::Alone, patience)?,
         };
         if !folder.is_current(name, &file)? {
             return Ok(None);
@@ -129,7 +132,7 @@ impl FileStore {
         let record = if let Ok((record, _)) = read()? {
             record
         } else {
-            let _locked = folder.lock(&name, &file, Lock::Together)?;
+            let _locked = folder.lock(&name, &file, Lock::Together, LOCK_WAIT)?;
             read()?.map_err(|why| Unshared(format!("{} is damaged: {why}", folder.place(&name))))?.0
         };
         let moment = (self.moment)();
@@ -138,8 +141,15 @@ impl FileStore {
 }
 
 impl StateStore for FileStore {
-    fn apply(&mut self, scope: &Scope, plan: &BudgetPlan, operation: &Operation) -> Result<Applied, Unshared> {
-        let (answer, notice) = self.update(&scope.name, |record, moment| {
+    fn apply(
+        &mut self,
+        scope: &Scope,
+        plan: &BudgetPlan,
+        operation: &Operation,
+        left: Option<Duration>,
+    ) -> Result<Applied, Unshared> {
+        let patience = left.map_or(LOCK_WAIT, |left| left.min(LOCK_WAIT));
+        let (answer, notice) = self.update(&scope.name, patience, |record, moment| {
             let (mut budget, now) = match record {
                 // Full means by the numbers of the run that begins with it.
                 Some(record) if plan.quota.is_some() => record.budget(moment).unwrap_or_default(),
@@ -152,34 +162,39 @@ impl StateStore for FileStore {
         Ok(Applied { answer, notice })
     }
 
-    fn list(&mut self) -> Result<Vec<Result<ScopeState, Unshared>>, Unshared> {
+    fn list(&mut self) -> Result<Vec<Looked>, Unshared> {
         let Some(folder) = Folder::open(self.path()?)? else { return Ok(Vec::new()) };
         let mut scopes: Vec<_> = folder.names()?.iter().filter_map(|name| scope_name(name)).collect();
         scopes.sort();
         Ok(scopes.iter().filter_map(|scope| self.look(&folder, scope).transpose()).collect())
     }
 
-    fn show(&mut self, name: &ScopeName) -> Result<Option<ScopeState>, Unshared> {
+    fn show(&mut self, name: &ScopeName) -> Result<Option<Looked>, Unshared> {
         match Folder::open(self.path()?)? {
-            Some(folder) => self.look(&folder, name),
+            Some(folder) => Ok(self.look(&folder, name).transpose()),
             None => Ok(None),
         }
     }
 
-    fn reset(&mut self, name: &ScopeName) -> Result<bool, Unshared> {
+    fn reset(&mut self, name: &ScopeName) -> Result<(bool, Option<String>), Unshared> {
         if Folder::open(self.path()?)?.is_none() {
-            return Ok(false);
+            return Ok((false, None));
         }
-        let (found, notice) = self.update(name, |record, _| match record {
+        let (found, notice) = self.update(name, LOCK_WAIT, |record, _| match record {
             Some(record) => (Some(Kept { budget: record.fresh(), ttl: record.ttl() }), true),
             None => (None, false),
         })?;
         // What is set aside starts afresh with the next use.
-        Ok(found || notice.is_some())
+        Ok((found || notice.is_some(), notice))
     }
 
-    fn set(&mut self, scope: &Scope, tokens: u32, beginning: QuotaPlan) -> Result<ScopeState, Unshared> {
-        let (state, _) = self.update(&scope.name, |record, moment| {
+    fn set(
+        &mut self,
+        scope: &Scope,
+        tokens: u32,
+        beginning: QuotaPlan,
+    ) -> Result<(ScopeState, Option<String>), Unshared> {
+        self.update(&scope.name, LOCK_WAIT, |record, moment| {
             let mut budget = record.map_or_else(Budget::default, |record| standing(record, moment));
             let plan = budget.quota.as_ref().map_or(beginning, RetryQuota::plan);
             let level = RetryQuota::with_tokens(plan, tokens).level();
@@ -187,8 +202,7 @@ impl StateStore for FileStore {
             let ttl = record.map_or(scope.ttl, Record::ttl);
             let state = ScopeState { name: scope.name.clone(), budget: budget.clone(), updated: moment.wall };
             (Some(Kept { budget, ttl }), state)
-        })?;
-        Ok(state)
+        })
     }
 
     fn place(&self) -> String {
@@ -327,7 +341,7 @@ mod tests {
         fn pay(&mut self, plan: QuotaPlan, cost: u32) -> Applied {
             let entry = Entry::Retry { cost, start: Some(Start { delay: Duration::ZERO, longest: None }) };
             let plan = BudgetPlan { quota: Some(plan), limiter: false };
-            self.store.apply(&scope("x"), &plan, &Operation::Book { throttled: false, entry }).unwrap()
+            self.store.apply(&scope("x"), &plan, &Operation::Book { throttled: false, entry }, None).unwrap()
         }
 
         fn tokens(&mut self, plan: QuotaPlan, cost: u32) -> (Grant, Option<u32>) {
@@ -336,7 +350,7 @@ mod tests {
         }
 
         fn shown(&mut self) -> (u32, u32) {
-            let state = self.store.show(&scope("x").name).unwrap().unwrap();
+            let state = self.store.show(&scope("x").name).unwrap().unwrap().unwrap();
             let quota = state.budget.quota.unwrap();
             (quota.tokens(), quota.plan().capacity)
         }
@@ -393,7 +407,7 @@ mod tests {
         let other = Rc::clone(&bench.now);
         let folder = Some(bench.folder.path().to_owned());
         let mut other = FileStore::with_moments(folder, move || other.borrow().clone());
-        assert_eq!(other.show(&scope("x").name).unwrap().unwrap().budget.quota.unwrap().tokens(), 0);
+        assert_eq!(other.show(&scope("x").name).unwrap().unwrap().unwrap().budget.quota.unwrap().tokens(), 0);
         bench.pass(3);
         assert_eq!(bench.shown(), (1, 10));
         bench.pass(3);
@@ -418,7 +432,7 @@ mod tests {
         assert_eq!(bench.tokens(wide, 50), (Grant::Granted, Some(0)));
         bench.pass(60);
         // A run without a quota finds it full by the numbers of those before.
-        bench.store.apply(&scope("x"), &BudgetPlan::default(), &Operation::Take).unwrap();
+        bench.store.apply(&scope("x"), &BudgetPlan::default(), &Operation::Take, None).unwrap();
         assert_eq!(bench.shown(), (50, 50));
     }
 
@@ -476,7 +490,7 @@ mod tests {
         let mut bench = bench();
         for content in ["", "{", "{\"schema\":2}"] {
             fs::write(bench.path("x.scope"), content).unwrap();
-            let error = bench.store.show(&scope("x").name).unwrap_err().0;
+            let error = bench.store.show(&scope("x").name).unwrap().unwrap().unwrap_err().0;
             assert!(error.contains("x.scope is damaged: "), "{error}");
             assert_eq!(bench.store.list().unwrap(), [Err(Unshared(error))]);
             let applied = bench.pay(PLAN, 5);
@@ -519,7 +533,7 @@ mod tests {
         ];
         for (plant, why) in plants {
             plant();
-            let error = bench.store.apply(&scope("x"), &BudgetPlan::default(), &Operation::Take).unwrap_err().0;
+            let error = bench.store.apply(&scope("x"), &BudgetPlan::default(), &Operation::Take, None).unwrap_err().0;
             assert!(error.contains(&format!("x.scope {why}; ")), "{error}");
             assert!(fs::symlink_metadata(&file).is_ok());
             fs::remove_file(&file).unwrap();
@@ -554,12 +568,12 @@ mod tests {
         assert_eq!(nowhere, Ok(Vec::new()));
         assert_eq!(bench.store.list(), Ok(Vec::new()));
         let x = scope("x").name;
-        assert_eq!((bench.store.show(&x), bench.store.reset(&x)), (Ok(None), Ok(false)));
+        assert_eq!((bench.store.show(&x), bench.store.reset(&x)), (Ok(None), Ok((false, None))));
         assert_eq!(names(bench.folder.path()), Vec::<String>::new());
 
         bench.pay(PLAN, 7);
         let begun = QuotaPlan { capacity: 20, refill: NANO, ..PLAN };
-        let state = bench.store.set(&scope(" y/"), 30, begun).unwrap();
+        let state = bench.store.set(&scope(" y/"), 30, begun).unwrap().0;
         assert_eq!(state.budget.quota.unwrap().tokens(), 20);
         fs::write(bench.path("other"), "").unwrap();
         fs::write(bench.path("z.scope"), "{").unwrap();
@@ -569,7 +583,7 @@ mod tests {
         assert_eq!(listed, [" y/", "x"]);
 
         // One that is there keeps its own numbers.
-        let state = bench.store.set(&scope("x"), 4, begun).unwrap();
+        let state = bench.store.set(&scope("x"), 4, begun).unwrap().0;
         assert_eq!(state.budget.quota.as_ref().unwrap().tokens(), 4);
         assert_eq!((bench.shown(), state.updated), ((4, 10), bench.now.borrow().wall));
         bench.store.set(&scope("x"), 4000, begun).unwrap();
@@ -577,12 +591,13 @@ mod tests {
         bench.pay(PLAN, 10);
         let throttled = Operation::Book { throttled: true, entry: Entry::Nothing };
         let adaptive = BudgetPlan { quota: Some(PLAN), limiter: true };
-        bench.store.apply(&scope("x"), &adaptive, &throttled).unwrap();
-        assert!(bench.store.show(&x).unwrap().unwrap().budget.limiter.is_enabled());
-        assert_eq!(bench.store.reset(&x), Ok(true));
-        assert!(!bench.store.show(&x).unwrap().unwrap().budget.limiter.is_enabled());
+        bench.store.apply(&scope("x"), &adaptive, &throttled, None).unwrap();
+        assert!(bench.store.show(&x).unwrap().unwrap().unwrap().budget.limiter.is_enabled());
+        assert_eq!(bench.store.reset(&x), Ok((true, None)));
+        assert!(!bench.store.show(&x).unwrap().unwrap().unwrap().budget.limiter.is_enabled());
         assert_eq!(bench.shown(), (10, 10));
-        assert_eq!(bench.store.reset(&scope("z").name), Ok(true));
+        let (was_there, notice) = bench.store.reset(&scope("z").name).unwrap();
+        assert!(was_there && notice.unwrap().contains("z.scope.damaged"));
         assert_eq!(bench.store.show(&scope("z").name), Ok(None));
     }
 
@@ -590,7 +605,7 @@ mod tests {
     fn without_a_folder_nothing_is_shared_and_the_remedy_is_named() {
         let mut store = FileStore::new(None);
         let error = store.list().unwrap_err().0;
-        assert_eq!(error, "neither XDG_STATE_HOME nor HOME is set; give --state-dir DIR");
+        assert_eq!(error, "neither XDG_STATE_HOME nor HOME is set to an absolute path; give --state-dir DIR");
         assert_eq!((store.show(&scope("x").name).unwrap_err().0, store.place()), (error, String::new()));
     }
 }

@@ -8,10 +8,8 @@
 
 use std::ffi::OsStr;
 use std::fmt::Display;
-use std::fs::DirBuilder;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -23,9 +21,10 @@ use super::Unshared;
 use super::record::LONGEST;
 use crate::clock::{nap, running};
 use crate::report::text::cause;
+use crate::units::human;
 
 /// How long a lock is waited for. It is held for microseconds, unless its holder was stopped.
-const LOCK_WAIT: Duration = Duration::from_millis(200);
+pub(super) const LOCK_WAIT: Duration = Duration::from_millis(200);
 /// The first wait for a lock, and the longest: hundreds of processes that look for it more
 /// often than they use it would keep its holder from the processor.
 const NAPS: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(8));
@@ -99,12 +98,8 @@ impl Folder {
         if let Some(folder) = Self::open(path)? {
             return Ok(folder);
         }
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(path)
-            .map_err(|error| unshared(path.display(), format_args!("cannot be made: {}", cause(&error))))?;
-        Self::open(path)?.ok_or_else(|| unshared(path.display(), "is gone as soon as it is made"))
+        make_folder(path).map_err(|errno| failed(path.display(), "cannot be made", errno))?;
+        Self::open(path)?.ok_or_else(|| unshared(path.display(), "is a link to nowhere, or gone as soon as it is made"))
     }
 
     /// The path of a file in it, for messages.
@@ -196,7 +191,13 @@ impl Folder {
     }
 
     /// Locks an open file, for this process alone or together with others who read.
-    pub(super) fn lock<F: AsFd>(&self, name: &str, file: F, how: Lock) -> Result<Locked<F>, Unshared> {
+    pub(super) fn lock<F: AsFd>(
+        &self,
+        name: &str,
+        file: F,
+        how: Lock,
+        patience: Duration,
+    ) -> Result<Locked<F>, Unshared> {
         let operation = match how {
             Lock::Alone => FlockOperation::NonBlockingLockExclusive,
             Lock::Together => FlockOperation::NonBlockingLockShared,
@@ -209,17 +210,17 @@ impl Folder {
             match rustix::fs::flock(&file, operation) {
                 Ok(()) => return Ok(Locked(file)),
                 Err(Errno::INTR) => {}
-                Err(Errno::WOULDBLOCK) if waited < LOCK_WAIT => {
+                Err(Errno::WOULDBLOCK) if waited < patience => {
                     // Whose time runs out looks more often.
-                    let most = wait.min(LOCK_WAIT.saturating_sub(waited) / 8).max(NAPS.0);
+                    let most = wait.min(patience.saturating_sub(waited) / 8).max(NAPS.0);
                     // Those who wait should not come back all at once.
                     nap(most / 2 + most * (waited.subsec_nanos() / 64 % 64) / 64);
                     wait = (wait * 2).min(NAPS.1);
                 }
                 Err(Errno::WOULDBLOCK) => {
                     let place = self.place(name);
-                    let millis = LOCK_WAIT.as_millis();
-                    return Err(Unshared(format!("{place} has been locked by another process for {millis}ms")));
+                    let patience = human(patience);
+                    return Err(Unshared(format!("{place} has been locked by another process for {patience}")));
                 }
                 Err(errno) if is_unsupported(errno) => {
                     return Err(unshared(self.place(name), "is on a file system without locks"));
@@ -252,13 +253,9 @@ impl Folder {
         Ok(Ok(bytes))
     }
 
-    /// Writes into a file, in one go: what a signal or a full disk cut off is no record.
+    /// Writes into a file, as a rule in one go: what a signal or a full disk cut off is no record.
     pub(super) fn write(&self, name: &str, file: impl AsFd, bytes: &[u8], offset: usize) -> Result<(), Unshared> {
-        match rustix::io::pwrite(file, bytes, offset as u64) {
-            Ok(count) if count == bytes.len() => Ok(()),
-            Ok(_) => Err(failed(self.place(name), "cannot be written", Errno::NOSPC)),
-            Err(errno) => Err(failed(self.place(name), "cannot be written", errno)),
-        }
+        write_all(file, bytes, offset).map_err(|errno| failed(self.place(name), "cannot be written", errno))
     }
 
     /// Takes away what a file has beyond that length.
@@ -325,10 +322,14 @@ impl Folder {
 
     /// Sets aside what cannot be opened, where it is this user's: what it is, and its name
     /// now. `None` where it is no longer there.
-    pub(super) fn set_unusable_aside(&self, name: &str) -> Result<Option<(&'static str, String)>, Unshared> {
+    pub(super) fn set_unusable_aside(
+        &self,
+        name: &str,
+        patience: Duration,
+    ) -> Result<Option<(&'static str, String)>, Unshared> {
         // As it cannot be locked itself, the folder is, against others who do the same.
         let folder = self.readable().map_err(|errno| failed(self.path.display(), "cannot be read", errno))?;
-        let _locked = self.lock("", folder, Lock::Alone)?;
+        let _locked = self.lock("", folder, Lock::Alone, patience)?;
         let Some(stat) = self.stat(name)? else { return Ok(None) };
         self.refuse_foreign(name, &stat)?;
         let what = match self.open_file(name, OFlags::RDWR) {
@@ -349,10 +350,39 @@ pub(super) enum Lock {
     Together,
 }
 
+/// Writes all that, as a rule in one go. Where that was only a part, the next try says why.
+fn write_all(file: impl AsFd, bytes: &[u8], offset: usize) -> rustix::io::Result<()> {
+    let mut done = 0;
+    while done < bytes.len() {
+        match rustix::io::pwrite(&file, &bytes[done..], (offset + done) as u64)? {
+            0 => return Err(Errno::NOSPC),
+            count => done += count,
+        }
+    }
+    Ok(())
+}
+
+/// Makes a folder and those around it that are missing, for this user alone whatever the umask.
+fn make_folder(path: &Path) -> rustix::io::Result<()> {
+    let mut made = rustix::fs::mkdir(path, Mode::RWXU);
+    if made == Err(Errno::NOENT)
+        && let Some(around) = path.parent().filter(|around| !around.as_os_str().is_empty())
+    {
+        make_folder(around)?;
+        made = rustix::fs::mkdir(path, Mode::RWXU);
+    }
+    match made {
+        Ok(()) => rustix::fs::chmod(path, Mode::RWXU),
+        // Somebody else was first, as the next look at it tells.
+        Err(Errno::EXIST) => Ok(()),
+        Err(errno) => Err(errno),
+    }
+}
+
 /// Writes a new file that no other process may read, whatever the umask.
 fn fill(file: impl AsFd, bytes: &[u8]) -> rustix::io::Result<()> {
     rustix::fs::fchmod(&file, OWNER)?;
-    if rustix::io::pwrite(file, bytes, 0)? == bytes.len() { Ok(()) } else { Err(Errno::NOSPC) }
+    write_all(file, bytes, 0)
 }
 
 /// Refuses a path that goes through a link which another user may have planted: where

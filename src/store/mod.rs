@@ -68,24 +68,40 @@ pub struct ScopeState {
     pub updated: SystemTime,
 }
 
+/// A scope that was looked at: how it stands, or what is wrong with it.
+pub type Looked = Result<ScopeState, Unshared>;
+
 /// Keeps the budgets of scopes: a door. An operation is done as a whole or not at all, and
 /// none of another process is lost, whatever is killed when.
 pub trait StateStore {
     /// Applies an operation to the budget of a scope, which begins with it where there is none.
-    fn apply(&mut self, scope: &Scope, plan: &BudgetPlan, operation: &Operation) -> Result<Applied, Unshared>;
+    /// It takes at most 200 ms, and less where the run has less `left`.
+    fn apply(
+        &mut self,
+        scope: &Scope,
+        plan: &BudgetPlan,
+        operation: &Operation,
+        left: Option<Duration>,
+    ) -> Result<Applied, Unshared>;
 
-    /// All scopes, by name; what is wrong with one in its place.
-    fn list(&mut self) -> Result<Vec<Result<ScopeState, Unshared>>, Unshared>;
+    /// All scopes, by name.
+    fn list(&mut self) -> Result<Vec<Looked>, Unshared>;
 
     /// One scope; `None` where there is none of that name.
-    fn show(&mut self, name: &ScopeName) -> Result<Option<ScopeState>, Unshared>;
+    fn show(&mut self, name: &ScopeName) -> Result<Option<Looked>, Unshared>;
 
-    /// Makes a scope start afresh; false where there is none of that name.
-    fn reset(&mut self, name: &ScopeName) -> Result<bool, Unshared>;
+    /// Makes a scope start afresh; false where there is none of that name. The second part
+    /// tells of a damaged state that was set aside.
+    fn reset(&mut self, name: &ScopeName) -> Result<(bool, Option<String>), Unshared>;
 
     /// Sets the tokens of a scope, at most its capacity; one that does not exist yet begins
-    /// with these numbers.
-    fn set(&mut self, scope: &Scope, tokens: u32, beginning: QuotaPlan) -> Result<ScopeState, Unshared>;
+    /// with these numbers. The second part tells of a damaged state that was set aside.
+    fn set(
+        &mut self,
+        scope: &Scope,
+        tokens: u32,
+        beginning: QuotaPlan,
+    ) -> Result<(ScopeState, Option<String>), Unshared>;
 
     /// Where it keeps them, without secrets.
     fn place(&self) -> String;
@@ -102,16 +118,17 @@ impl fmt::Display for StorePlan {
 }
 
 impl StorePlan {
-    /// The options of `retryx quota` that lead to it, each after a space; none where there are
+    /// The options of `retryx quota` that lead to it, each after a space; `None` where there are
     /// secrets among them.
-    pub fn options(&self) -> String {
-        match self {
+    pub fn options(&self) -> Option<String> {
+        Some(match self {
+            Self::Folder(None) => String::new(),
             Self::Folder(Some(folder)) => format!(" --state-dir {}", scope::shell_word(&folder.to_string_lossy())),
             Self::Redis(address) if address.is_shown_whole() => {
                 format!(" --store {}", scope::shell_word(&address.to_string()))
             }
-            Self::Folder(None) | Self::Redis(_) => String::new(),
-        }
+            Self::Redis(_) => return None,
+        })
     }
 
     /// The store, which touches nothing before it is used. `state_folder` is the user's own,

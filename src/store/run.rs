@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Scope, StateStore};
-use crate::policy::{Answer, Budget, BudgetPlan, Operation};
+use crate::policy::{Answer, Budget, BudgetPlan, Entry, Grant, Operation};
 
 /// How long a store that failed is left alone before the run asks it again.
 const LEFT_ALONE: Duration = Duration::from_secs(10);
@@ -15,6 +15,8 @@ pub struct RunBudget {
     shared: Option<Shared>,
     /// Whether the last operation was applied to the scope's budget.
     is_shared: bool,
+    /// Whether the run's last retry was paid by the scope's budget; `None` before the first.
+    paid_by_scope: Option<bool>,
 }
 
 struct Shared {
@@ -29,13 +31,15 @@ struct Shared {
 impl RunBudget {
     /// A budget of the run's own, full at its start.
     pub fn private(plan: BudgetPlan) -> Self {
-        Self { plan, own: Budget::default(), shared: None, is_shared: false }
+        Self { plan, own: Budget::default(), shared: None, is_shared: false, paid_by_scope: None }
     }
 
     /// The budget of a scope; the run's own wherever that cannot be had.
     pub fn shared(plan: BudgetPlan, store: Box<dyn StateStore>, scope: Scope) -> Self {
         let shared = Shared { store, scope, again_at: Duration::ZERO, is_said: false };
-        Self { plan, own: Budget::default(), shared: Some(shared), is_shared: false }
+        // What draws on nothing has nothing to share.
+        let draws = plan.quota.is_some() || plan.limiter;
+        Self { shared: Some(shared).filter(|_| draws), ..Self::private(plan) }
     }
 
     /// Whether attempts wait for the rate limiter's token.
@@ -48,13 +52,34 @@ impl RunBudget {
         self.is_shared
     }
 
-    /// Applies an operation, `elapsed` after the start of the run. The second part is what a
-    /// user should know of the store.
-    pub fn apply(&mut self, operation: &Operation, elapsed: Duration) -> (Answer, Option<String>) {
+    /// Applies an operation, `elapsed` after the start of the run, which has so much time `left`
+    /// for it. The second part is what a user should know of the store.
+    pub fn apply(
+        &mut self,
+        operation: &Operation,
+        elapsed: Duration,
+        left: Option<Duration>,
+    ) -> (Answer, Option<String>) {
+        let (answer, notice) = self.apply_somewhere(operation, elapsed, left);
+        let Operation::Book { entry: Entry::Retry { .. }, .. } = operation else { return (answer, notice) };
+        if answer.grant == Grant::Granted {
+            self.paid_by_scope = Some(self.is_shared);
+        }
+        (answer, notice)
+    }
+
+    fn apply_somewhere(
+        &mut self,
+        operation: &Operation,
+        elapsed: Duration,
+        left: Option<Duration>,
+    ) -> (Answer, Option<String>) {
         let mut notice = None;
         self.is_shared = false;
-        if let Some(shared) = self.shared.as_mut().filter(|shared| shared.again_at <= elapsed) {
-            match shared.store.apply(&shared.scope, &self.plan, operation) {
+        let has_time = left.is_none_or(|left| !left.is_zero());
+        if let Some(shared) = self.shared.as_mut().filter(|shared| has_time && shared.again_at <= elapsed) {
+            let due = due(operation, self.paid_by_scope, true);
+            match shared.store.apply(&shared.scope, &self.plan, &due, left) {
                 Ok(applied) => {
                     self.is_shared = true;
                     return (applied.answer, applied.notice);
@@ -69,36 +94,54 @@ impl RunBudget {
                 }
             }
         }
-        (self.own.apply(&self.plan, operation, elapsed), notice)
+        (self.own.apply(&self.plan, &due(operation, self.paid_by_scope, false), elapsed), notice)
+    }
+}
+
+/// The operation, but that a budget gives nothing back for a retry which another one paid.
+fn due(operation: &Operation, paid_by_scope: Option<bool>, by_scope: bool) -> Operation {
+    match *operation {
+        Operation::Book { throttled, entry: Entry::Success { last_cost: Some(_) } }
+            if paid_by_scope.is_some_and(|paid_by_scope| paid_by_scope != by_scope) =>
+        {
+            Operation::Book { throttled, entry: Entry::Success { last_cost: Some(0) } }
+        }
+        operation => operation,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Applied, ScopeName, ScopeState, Unshared};
+    use super::super::{Applied, Looked, ScopeName, ScopeState, Unshared};
     use super::*;
-    use crate::policy::{Entry, Grant, QuotaPlan, Start};
+    use crate::policy::{QuotaPlan, Start};
 
     /// Fails while the list says so.
     struct Failing(Vec<bool>, Budget);
 
     impl StateStore for Failing {
-        fn apply(&mut self, _: &Scope, plan: &BudgetPlan, operation: &Operation) -> Result<Applied, Unshared> {
+        fn apply(
+            &mut self,
+            _: &Scope,
+            plan: &BudgetPlan,
+            operation: &Operation,
+            _: Option<Duration>,
+        ) -> Result<Applied, Unshared> {
             if self.0.pop() == Some(true) {
                 return Err(Unshared("it is away".into()));
             }
             Ok(Applied { answer: self.1.apply(plan, operation, Duration::ZERO), notice: None })
         }
-        fn list(&mut self) -> Result<Vec<Result<ScopeState, Unshared>>, Unshared> {
+        fn list(&mut self) -> Result<Vec<Looked>, Unshared> {
             Ok(Vec::new())
         }
-        fn show(&mut self, _: &ScopeName) -> Result<Option<ScopeState>, Unshared> {
+        fn show(&mut self, _: &ScopeName) -> Result<Option<Looked>, Unshared> {
             Ok(None)
         }
-        fn reset(&mut self, _: &ScopeName) -> Result<bool, Unshared> {
-            Ok(false)
+        fn reset(&mut self, _: &ScopeName) -> Result<(bool, Option<String>), Unshared> {
+            Ok((false, None))
         }
-        fn set(&mut self, _: &Scope, _: u32, _: QuotaPlan) -> Result<ScopeState, Unshared> {
+        fn set(&mut self, _: &Scope, _: u32, _: QuotaPlan) -> Result<(ScopeState, Option<String>), Unshared> {
             Err(Unshared("it is away".into()))
         }
         fn place(&self) -> String {
@@ -117,7 +160,7 @@ mod tests {
         let entry = Entry::Retry { cost: 10, start: Some(Start { delay: Duration::ZERO, longest: None }) };
         let operation = Operation::Book { throttled: false, entry };
         let mut left = |seconds| {
-            let (answer, notice) = budget.apply(&operation, Duration::from_secs(seconds));
+            let (answer, notice) = budget.apply(&operation, Duration::from_secs(seconds), None);
             assert_eq!(answer.grant, Grant::Granted);
             (answer.tokens.unwrap(), notice.is_some())
         };
@@ -127,5 +170,43 @@ mod tests {
         assert_eq!(left(11), (70, false));
         assert_eq!(left(20), (60, false));
         assert_eq!(left(21), (80, false));
+    }
+
+    #[test]
+    fn what_one_budget_paid_for_the_other_gives_nothing_back() {
+        let plan = BudgetPlan { quota: Some(QuotaPlan { capacity: 100, ..QuotaPlan::default() }), limiter: false };
+        let scope = || Scope { name: ScopeName::new("x").unwrap(), ttl: Duration::from_secs(60) };
+        let entry = Entry::Retry { cost: 10, start: Some(Start { delay: Duration::ZERO, longest: None }) };
+        let retry = Operation::Book { throttled: false, entry };
+        let success = Operation::Book { throttled: false, entry: Entry::Success { last_cost: Some(10) } };
+        let left = |budget: &mut RunBudget, operation, seconds| {
+            budget.apply(operation, Duration::from_secs(seconds), None).0.tokens.unwrap()
+        };
+        // Taken from the end: paid by the run's own, 20 s later the scope is there.
+        let mut spent = Budget::default();
+        spent.apply(&plan, &retry, Duration::ZERO);
+        let mut budget = RunBudget::shared(plan, Box::new(Failing(vec![false, true], spent.clone())), scope());
+        assert_eq!(left(&mut budget, &retry, 0), 90);
+        assert_eq!(left(&mut budget, &success, 20), 90);
+        // Paid by the scope, which is away then.
+        let mut budget = RunBudget::shared(plan, Box::new(Failing(vec![true, false], spent.clone())), scope());
+        assert_eq!(left(&mut budget, &retry, 0), 80);
+        assert_eq!(left(&mut budget, &success, 20), 100);
+        // Paid by the scope, and given back to it.
+        let mut budget = RunBudget::shared(plan, Box::new(Failing(vec![false, false], spent)), scope());
+        assert_eq!(left(&mut budget, &retry, 0), 80);
+        assert_eq!(left(&mut budget, &success, 20), 90);
+    }
+
+    #[test]
+    fn without_time_or_need_the_store_is_not_asked() {
+        let scope = Scope { name: ScopeName::new("x").unwrap(), ttl: Duration::from_secs(60) };
+        let away = || Box::new(Failing(vec![true; 9], Budget::default()));
+        let mut budget = RunBudget::shared(BudgetPlan::default(), away(), scope.clone());
+        assert_eq!(budget.apply(&Operation::Take, Duration::ZERO, None).1, None);
+        let plan = BudgetPlan { quota: None, limiter: true };
+        let mut budget = RunBudget::shared(plan, away(), scope);
+        assert_eq!(budget.apply(&Operation::Take, Duration::ZERO, Some(Duration::ZERO)).1, None);
+        assert!(budget.apply(&Operation::Take, Duration::ZERO, Some(Duration::from_secs(1))).1.is_some());
     }
 }

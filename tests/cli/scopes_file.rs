@@ -288,7 +288,9 @@ fn without_a_home_a_scope_is_not_shared_and_the_job_runs() {
     let run = |options: &str| lab.bare(options).empty_env().command(&["true"]).finish();
     assert_eq!(run("").exited(0).stderr, "");
     let bare = run("--scope q");
-    bare.exited(0).says(&["scope 'q' is not shared: neither XDG_STATE_HOME nor HOME is set; give --state-dir DIR"]);
+    bare.exited(0).says(&[
+        "scope 'q' is not shared: neither XDG_STATE_HOME nor HOME is set to an absolute path; give --state-dir DIR",
+    ]);
     assert_eq!(bare.messages().len(), 1);
     // A folder that is gone, and one that is named from there.
     let script = "mkdir gone2 && cd gone2 && rmdir ../gone2 && exec $R --scope q --state-dir s -- sh -c 'exit 3'";

@@ -54,10 +54,10 @@ fn in_file(log: &Log, lab: &Lab, scope: &Scope) -> Check {
     let mut model = Model::new(log);
     for (plan, operation, time) in &log.steps {
         now.set(whole_micros(*time));
-        let applied = said(store.apply(scope, plan, operation))?;
+        let applied = said(store.apply(scope, plan, operation, None))?;
         model.agrees(plan, operation, *time, applied.answer)?;
     }
-    model.has_kept(said(store.show(&scope.name))?)
+    model.has_kept(said(store.show(&scope.name))?.and_then(Result::ok))
 }
 
 fn in_redis(log: &Log, mut store: RedisStore, scope: &Scope) -> Check {
@@ -72,7 +72,7 @@ fn in_redis(log: &Log, mut store: RedisStore, scope: &Scope) -> Check {
         let applied = said(store.apply_by(&script, scope, plan, operation))?;
         model.agrees(plan, operation, *time, applied.answer)?;
     }
-    model.has_kept(said(store.show(&scope.name))?)
+    model.has_kept(said(store.show(&scope.name))?.and_then(Result::ok))
 }
 
 fn said<T>(result: Result<T, Unshared>) -> Result<T, String> {

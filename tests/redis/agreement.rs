@@ -138,7 +138,7 @@ fn any_operations_at_any_times_do_the_same_in_redis_and_in_memory() {
             let wanted = model.apply(&plan, &operation, answer.now);
             prop_assert_eq!((answer.grant, answer.tokens), (wanted.grant, wanted.tokens), "{:?}", operation);
             prop_assert_eq!(answer.wait, whole_micros_up(wanted.wait), "{:?}", operation);
-            let kept = store.show(&scope.name).expect("an answer").expect("a scope").budget;
+            let kept = store.show(&scope.name).expect("an answer").expect("a scope").expect("a good one").budget;
             assert_states_agree(&kept, &mut model);
         }
         Ok(())
@@ -162,11 +162,11 @@ fn operations_by_the_servers_own_clock_do_the_same() {
         let start = Some(Start { delay: Duration::from_millis(5), longest: None });
         let entry = if round % 3 == 0 { Entry::Retry { cost: round % 11, start } } else { Entry::Nothing };
         for operation in [Operation::Take, Operation::Book { throttled: round % 20 == 19, entry }] {
-            let answer = store.apply(&scope, &plan, &operation).expect("an answer").answer;
+            let answer = store.apply(&scope, &plan, &operation, None).expect("an answer").answer;
             let wanted = model.apply(&plan, &operation, answer.now);
             assert_eq!((answer.grant, answer.tokens), (wanted.grant, wanted.tokens));
             assert_eq!(answer.wait, whole_micros_up(wanted.wait));
-            let kept = store.show(&scope.name).expect("an answer").expect("a scope").budget;
+            let kept = store.show(&scope.name).expect("an answer").expect("a scope").expect("a good one").budget;
             assert_states_agree(&kept, &mut model);
         }
     }

@@ -26,7 +26,7 @@ proptest! {
 
 /// What an operation by that address comes to: nothing, or why it failed.
 fn trouble(address: &str) -> Option<String> {
-    patient_store(address).apply(&scope("x"), &plan(100, 0), &retry(1)).err().map(|problem| problem.0)
+    patient_store(address).apply(&scope("x"), &plan(100, 0), &retry(1), None).err().map(|problem| problem.0)
 }
 
 #[track_caller]
@@ -66,7 +66,7 @@ fn passwords_and_users() {
     gets_in(&whole);
     let mut store = patient_store(&whole);
     assert_eq!(store.list().map(|scopes| scopes.len()), Ok(1));
-    assert_eq!(store.reset(&scope("x").name), Ok(true));
+    assert_eq!(store.reset(&scope("x").name), Ok((true, None)));
     for user in ["empty", "bare", "elsewhere"] {
         stays_out(&at(&format!("{user}:hush@")), "does not permit it");
     }
@@ -250,5 +250,5 @@ fn tls_with_real_certificates() {
     // A server takes the beginning of TLS for a line that does not end yet.
     let address = RedisAddress::parse(&format!("rediss://localhost:{port}?cacert={}", path("ca.pem")));
     let mut store = RedisStore::new(address.expect("an address"), PATIENCE);
-    assert!(store.apply(&scope("x"), &plan(100, 0), &retry(1)).is_err());
+    assert!(store.apply(&scope("x"), &plan(100, 0), &retry(1), None).is_err());
 }

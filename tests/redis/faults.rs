@@ -84,7 +84,7 @@ fn a_server_that_is_paused_holds_nobody() {
     let lab = Lab::new();
     let mut server = Server::start(&lab);
     let run = run_through(&lab, &mut server, |server| server.process.signal(Signal::STOP));
-    goes_on_alone(&run, "did not answer within 200ms");
+    goes_on_alone(&run, "did not answer within 200 ms");
     server.process.signal(Signal::CONT);
     // What was sent may be done later, but not twice.
     let left: u32 = server.ask(&["HGET", "retryx:scope:{x}", "tokens"]).parse().unwrap_or(500);
@@ -146,7 +146,7 @@ fn a_server_that_is_busy_with_a_script_is_said() {
         let mut store = server.store();
         loop {
             let plan = BudgetPlan { quota: Some(QuotaPlan::default()), limiter: false };
-            match store.apply(&scope, &plan, &Operation::Take) {
+            match store.apply(&scope, &plan, &Operation::Take, None) {
                 Ok(_) => {}
                 Err(problem) => {
                     assert!(problem.0.contains("busy with a script"), "{problem}");

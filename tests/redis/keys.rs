@@ -29,7 +29,7 @@ fn tokens(state: Option<&ScopeState>) -> Option<u32> {
 }
 
 fn left(store: &mut RedisStore, scope: &Scope, plan: &BudgetPlan, cost: u32) -> Option<u32> {
-    store.apply(scope, plan, &retry(cost)).expect("an answer").answer.tokens
+    store.apply(scope, plan, &retry(cost), None).expect("an answer").answer.tokens
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn scopes_are_listed_shown_set_and_reset() {
     let mut store = server.store();
     assert_eq!(store.list(), Ok(vec![]));
     assert_eq!(store.show(&scope("b").name), Ok(None));
-    assert_eq!(store.reset(&scope("b").name), Ok(false));
+    assert_eq!(store.reset(&scope("b").name), Ok((false, None)));
     // Names that would be something in keys and patterns, and keys that are none of ours.
     for name in ["b", "a*", "{c}", "}", "d%7B", "ä [x]?"] {
         assert_eq!(left(&mut store, &scope(name), &plan(100, 0), 1), Some(99));
@@ -51,7 +51,7 @@ fn scopes_are_listed_shown_set_and_reset() {
         server.ask(&["SET", key, "x"]);
     }
     server.ask(&["SET", "retryx:scope:{damaged}", "x"]);
-    let problem = store.show(&scope("damaged").name).expect_err("a damaged one");
+    let problem = store.show(&scope("damaged").name).expect("an answer").expect("a scope").expect_err("a damaged one");
     assert!(problem.0.contains("'damaged'") && problem.0.contains("holds no hash"), "{problem}");
     let mut states = store.list().expect("scopes");
     assert_eq!(states.remove(3), Err(problem));
@@ -60,16 +60,22 @@ fn scopes_are_listed_shown_set_and_reset() {
     assert_eq!(names, ["a*", "b", "d%7B", "{c}", "}", "ä [x]?"]);
     assert!(states.iter().all(|state| tokens(Some(state)) == Some(99)));
 
-    let state = store.set(&scope("b"), 7, QuotaPlan::default()).expect("a scope");
+    let (state, _) = store.set(&scope("b"), 7, QuotaPlan::default()).expect("a scope");
     // It keeps its numbers.
     assert_eq!(
         (tokens(Some(&state)), state.budget.quota.as_ref().map(|quota| quota.plan().capacity)),
         (Some(7), Some(100))
     );
-    assert_eq!(tokens(store.set(&scope("b"), 700, QuotaPlan::default()).ok().as_ref()), Some(100));
-    assert_eq!(tokens(store.set(&scope("new"), 700, QuotaPlan::default()).ok().as_ref()), Some(500));
-    assert_eq!(tokens(store.show(&scope("new").name).expect("an answer").as_ref()), Some(500));
-    assert_eq!(store.reset(&scope("b").name), Ok(true));
+    assert_eq!(
+        tokens(store.set(&scope("b"), 700, QuotaPlan::default()).ok().map(|(state, _)| state).as_ref()),
+        Some(100)
+    );
+    assert_eq!(
+        tokens(store.set(&scope("new"), 700, QuotaPlan::default()).ok().map(|(state, _)| state).as_ref()),
+        Some(500)
+    );
+    assert_eq!(tokens(store.show(&scope("new").name).expect("an answer").and_then(Result::ok).as_ref()), Some(500));
+    assert_eq!(store.reset(&scope("b").name), Ok((true, None)));
     assert_eq!(store.show(&scope("b").name), Ok(None));
     assert_eq!(store.place(), server.address());
 }
@@ -85,7 +91,9 @@ fn what_came_in_is_shown_by_the_last_writers_numbers() {
     let refill = 1_000_000 * NANO;
     assert_eq!(left(&mut store, &scope("x"), &plan(1000, 0), 1000), Some(0));
     assert_eq!(left(&mut store, &scope("x"), &plan(1000, refill), 0), Some(0));
-    wait_until("it is full", || tokens(store.show(&scope("x").name).expect("an answer").as_ref()) == Some(1000));
+    wait_until("it is full", || {
+        tokens(store.show(&scope("x").name).expect("an answer").and_then(Result::ok).as_ref()) == Some(1000)
+    });
     // Nothing was written by that.
     assert_eq!(server.ask(&["HGET", "retryx:scope:{x}", "tokens"]), "0");
 }
@@ -126,10 +134,10 @@ fn databases_are_kept_apart() {
     assert_eq!(left(&mut zero, &scope("x"), &plan(100, 0), 1), Some(99));
     assert_eq!(left(&mut three, &scope("x"), &plan(100, 0), 5), Some(95));
     assert_eq!(three.list().expect("scopes")[0].as_ref().map(|state| tokens(Some(state))), Ok(Some(95)));
-    assert_eq!(three.reset(&scope("x").name), Ok(true));
+    assert_eq!(three.reset(&scope("x").name), Ok((true, None)));
     assert_eq!(left(&mut zero, &scope("x"), &plan(100, 0), 1), Some(98));
     let mut none = patient_store(&format!("{}?db=99", server.address()));
-    let problem = none.apply(&scope("x"), &plan(100, 0), &retry(1)).expect_err("no such database").0;
+    let problem = none.apply(&scope("x"), &plan(100, 0), &retry(1), None).expect_err("no such database").0;
     assert!(problem.contains("no database of that number"), "{problem}");
     assert!(none.list().expect_err("no such database").0.contains("no database of that number"));
     assert_eq!(left(&mut zero, &scope("x"), &plan(100, 0), 1), Some(97));
@@ -177,14 +185,14 @@ fn damaged_states_are_set_aside_and_said_once() {
     ] {
         store.reset(&scope("x").name).expect("an answer");
         let throttled = Operation::Book { throttled: true, entry: Entry::Nothing };
-        store.apply(&scope("x"), &adaptive, &throttled).expect("an answer");
+        store.apply(&scope("x"), &adaptive, &throttled, None).expect("an answer");
         server.ask(&["HSET", key, field, value]);
         assert_damaged(&server, &mut store, &format!("{field}={value:?}"), field);
     }
     for field in ["schema", "tokens", "clock_us", "updated_us", "limiter_slot", "limiter_enabled"] {
         store.reset(&scope("x").name).expect("an answer");
         let throttled = Operation::Book { throttled: true, entry: Entry::Nothing };
-        store.apply(&scope("x"), &adaptive, &throttled).expect("an answer");
+        store.apply(&scope("x"), &adaptive, &throttled, None).expect("an answer");
         server.ask(&["HDEL", key, field]);
         assert_damaged(&server, &mut store, &format!("no {field}"), field);
     }
@@ -202,14 +210,14 @@ fn damaged_states_are_set_aside_and_said_once() {
 #[track_caller]
 fn assert_damaged(server: &Server<'_>, store: &mut RedisStore, what: &str, field: &str) {
     server.ask(&["DEL", "retryx:damaged:{x}"]);
-    let applied = store.apply(&scope("x"), &plan(10, 0), &retry(3)).expect("an answer");
+    let applied = store.apply(&scope("x"), &plan(10, 0), &retry(3), None).expect("an answer");
     assert_eq!((applied.answer.grant, applied.answer.tokens), (Grant::Granted, Some(7)), "{what}");
     let notice = applied.notice.unwrap_or_else(|| panic!("{what}: nothing is said"));
     assert!(notice.contains("'x'") && notice.contains("retryx:damaged:{x}"), "{notice}");
     assert!(notice.contains(field) || field == "schema", "{notice}");
     let kept: i64 = server.ask(&["TTL", "retryx:damaged:{x}"]).parse().expect("a number");
     assert!((600_000..=604_800).contains(&kept), "{what}: {kept}");
-    let applied = store.apply(&scope("x"), &plan(10, 0), &retry(3)).expect("an answer");
+    let applied = store.apply(&scope("x"), &plan(10, 0), &retry(3), None).expect("an answer");
     assert_eq!((applied.answer.tokens, applied.notice), (Some(4), None), "{what}");
 }
 

@@ -39,7 +39,7 @@ fn answering(mut stream: TcpStream, answer: &str) {
     while stream.read(&mut buffer).is_ok_and(|count| count > 0) && stream.write_all(answer.as_bytes()).is_ok() {}
 }
 
-const SILENT: &str = "did not answer within 200ms";
+const SILENT: &str = "did not answer within 200 ms";
 const NO_REDIS: &str = "is this a Redis server?";
 
 #[test]
@@ -108,7 +108,7 @@ fn a_server_may_be_slow_but_not_scan_for_ever() {
     let port = stranger(|stream| answering(stream, "+OK\r\n*2\r\n$1\r\n7\r\n*1\r\n$16\r\nretryx:scope:{x}\r\n"));
     let mut store = patient_store(&format!("redis://127.0.0.1:{port}"));
     let problem = store.list().expect_err("no end").0;
-    assert!(problem.contains("did not answer within 5s"), "{problem}");
+    assert!(problem.contains("did not answer within 5 s"), "{problem}");
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn what_is_wrong_with_the_way_is_said() {
         ("redis://u@127.0.0.1:1?password-file=/nonexistent", "/nonexistent: no such file"),
         ("redis://127.0.0.1:1?password-file=/dev/zero", "/dev/zero: this is no regular file"),
     ] {
-        let problem = patient_store(address).apply(&scope("x"), &plan(10, 0), &retry(1)).expect_err(address).0;
+        let problem = patient_store(address).apply(&scope("x"), &plan(10, 0), &retry(1), None).expect_err(address).0;
         assert!(problem.contains(why), "{problem}");
     }
 }

@@ -57,6 +57,7 @@ impl RedisAddress {
     /// may stand anywhere in it.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (scheme, rest) = text.split_once("://").unwrap_or_default();
+        let scheme = &scheme.to_ascii_lowercase()[..];
         let secure = match scheme {
             "redis" | "valkey" | "unix" | "redis+unix" => false,
             "rediss" | "valkeys" => true,
@@ -98,7 +99,9 @@ impl RedisAddress {
         address.read_parameters(query, is_socket, secure)?;
         if address.user.is_some() && address.password.is_none() {
             return Err(
-                "the address has a user and no password; give USER:PASSWORD@HOST, or ?password-file=FILE".into()
+                "the address has a user and no password; give USER:PASSWORD@HOST, ?password-file=FILE, or USER:@HOST \
+                 for a user without one"
+                    .into(),
             );
         }
         address.shown = match &address.server {
@@ -107,6 +110,11 @@ impl RedisAddress {
             Server::Socket(path) => format!("{scheme}://{}?db={}", path.display(), address.database),
         };
         Ok(address)
+    }
+
+    /// Whether the server is spoken to by TLS.
+    pub(super) fn speaks_tls(&self) -> bool {
+        matches!(self.server, Server::Network { secure: true, .. })
     }
 
     /// Whether what is shown is all that leads there.
@@ -160,10 +168,11 @@ fn read_entrance(entrance: &str) -> Result<(Option<String>, Option<Vec<u8>>), St
     if entrance.contains('@') {
         return Err(format!("the address cannot be read: {ENCODE}"));
     }
-    let (user, password) = entrance.split_once(':').unwrap_or((entrance, ""));
-    let user = decoded(user)?;
-    let password = percent_decoded(password);
-    Ok((Some(user).filter(|user| !user.is_empty()), Some(password).filter(|password| !password.is_empty())))
+    let (user, password) = entrance.split_once(':').map_or((entrance, None), |(user, word)| (user, Some(word)));
+    let user = Some(decoded(user)?).filter(|user| !user.is_empty());
+    // A user may have none, which the colon says.
+    let password = password.map(percent_decoded).filter(|password| user.is_some() || !password.is_empty());
+    Ok((user, password))
 }
 
 fn read_host(text: &str) -> Result<(&str, u16), String> {
@@ -183,7 +192,12 @@ fn read_host(text: &str) -> Result<(&str, u16), String> {
         Some(address) => address.parse::<Ipv6Addr>().is_ok(),
         None => !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte)),
     };
-    if is_good { Ok((host, port)) } else { Err(format!("the address names no host; {FORM}")) }
+    let letters = "a host is letters, digits, dots, dashes and underlines, or an IPv6 address in [ ]";
+    match (is_good, host.is_empty()) {
+        (true, _) => Ok((host, port)),
+        (false, true) => Err(format!("the address names no host; {FORM}")),
+        (false, false) => Err(format!("the host of the address cannot be one: {letters}")),
+    }
 }
 
 fn read_database(digits: &str) -> Result<u32, String> {
@@ -215,10 +229,11 @@ mod tests {
     fn addresses_are_read_and_shown_without_their_secrets() {
         for (text, shown) in [
             ("redis://h", "redis://h:6379/0"),
-            ("redis://h/", "redis://h:6379/0"),
+            ("REDIS://h/", "redis://h:6379/0"),
             ("valkeys://:s%65cret@h.example:1/12", "valkeys://h.example:1/12"),
             ("rediss://u:secret@[::1]:7/3?cacert=secret&cert=secret", "rediss://[::1]:7/3"),
             ("redis://u@h?password-file=/run/secret", "redis://h:6379/0"),
+            ("redis://u:@h", "redis://h:6379/0"),
             ("unix:///run/x%20y.sock?db=2", "unix:///run/x y.sock?db=2"),
             ("redis+unix://:secret@/s", "redis+unix:///s"),
         ] {

@@ -86,7 +86,8 @@ impl Link {
         let address = &self.address;
         match failure {
             Trouble::Transport(Failure::TimedOut(_)) => {
-                format!("{address} did not answer within {}", human(patience.whole).replace(' ', ""))
+                let speaks = if address.speaks_tls() { "; does it speak TLS at that port?" } else { "" };
+                format!("{address} did not answer within {}{speaks}", human(patience.whole))
             }
             Trouble::Transport(failure) => format!("{address}: {}", words::of_transport(&failure.to_string())),
             Trouble::Server(text) => format!("{address}: {text}"),
@@ -129,28 +130,33 @@ impl Link {
     }
 }
 
-/// Gets in where that is asked for, and returns the answers to the requests.
+/// Gets in where that is asked for, and returns the answers to the requests. These are sent
+/// once the server let us in: a server that refuses a password may do all that it lets
+/// anybody do.
 fn exchange(
     connection: &mut Connection,
     entrance: Option<Vec<u8>>,
     requests: &[Vec<u8>],
     waiter: &Waiter<'_>,
 ) -> Result<Vec<Reply>, Trouble> {
-    let enters = entrance.is_some();
-    let count = requests.len() + usize::from(enters);
-    let mut bytes = entrance.unwrap_or_default();
-    bytes.extend(requests.concat());
-    let mut replies = Vec::new();
-    // Why there will be no more of them.
-    let end = converse(connection, &bytes, count, &mut replies, waiter);
-    if enters && !replies.is_empty() {
-        match replies.remove(0) {
-            Reply::Error(error) if !words::is_open(&String::from_utf8_lossy(&error)) => {
-                return Err(Trouble::Server(words::no_entrance(&String::from_utf8_lossy(&error))));
-            }
-            _ => {}
-        }
+    if let Some(entrance) = entrance
+        && let [Reply::Error(error)] = &converse(connection, &entrance, 1, waiter)?[..]
+        && !words::is_open(&String::from_utf8_lossy(error))
+    {
+        return Err(Trouble::Server(words::no_entrance(&String::from_utf8_lossy(error))));
     }
+    converse(connection, &requests.concat(), requests.len(), waiter)
+}
+
+/// Sends all that and receives so many replies.
+fn converse(
+    connection: &mut Connection,
+    bytes: &[u8],
+    count: usize,
+    waiter: &Waiter<'_>,
+) -> Result<Vec<Reply>, Trouble> {
+    let mut replies = Vec::new();
+    let end = hear_out(connection, bytes, count, &mut replies, waiter);
     match (end, replies.iter().find(|reply| matches!(reply, Reply::Error(_)))) {
         (Ok(()), _) => Ok(replies),
         // Some servers say why they close the connection.
@@ -159,8 +165,8 @@ fn exchange(
     }
 }
 
-/// Sends all that and receives so many replies.
-fn converse(
+/// The same; says why there will be no more replies than there are.
+fn hear_out(
     connection: &mut Connection,
     bytes: &[u8],
     count: usize,
@@ -209,7 +215,9 @@ impl From<Failure> for Trouble {
 }
 
 fn lost(error: &io::Error) -> Trouble {
-    Trouble::Server(format!("the connection broke: {}", cause(error)))
+    let is_reset = error.kind() == io::ErrorKind::ConnectionReset;
+    let hint = if is_reset { "; a server that wants TLS does that: rediss://" } else { "" };
+    Trouble::Server(format!("the connection broke: {}{hint}", cause(error)))
 }
 
 /// What is said of an answer that is none.

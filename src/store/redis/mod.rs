@@ -18,7 +18,7 @@ use std::time::{Duration, SystemTime};
 
 use self::link::{Link, Patience};
 use self::protocol::{Reply, pack};
-use super::{Applied, Scope, ScopeName, ScopeState, StateStore, Unshared};
+use super::{Applied, Looked, Scope, ScopeName, ScopeState, StateStore, Unshared};
 use crate::net::percent_decoded;
 use crate::policy::{
     Answer, Budget, BudgetPlan, Entry, FIRST_SUCCESS_REFUND, Grant, NANO, Operation, QuotaPlan, RateLimiter,
@@ -101,20 +101,31 @@ impl RedisStore {
         plan: &BudgetPlan,
         operation: &Operation,
     ) -> Result<Applied, Unshared> {
+        self.operate(script, scope, plan, operation, self.patience)
+    }
+
+    fn operate(
+        &mut self,
+        script: &str,
+        scope: &Scope,
+        plan: &BudgetPlan,
+        operation: &Operation,
+        patience: Duration,
+    ) -> Result<Applied, Unshared> {
         let mut words = vec![match operation {
             Operation::Take => "take".to_owned(),
             Operation::Book { .. } => "book".to_owned(),
         }];
         words.extend(beginning(scope, plan.limiter, plan.quota));
         words.extend(arguments(operation));
-        let patience = self.link.patience(self.patience);
+        let patience = self.link.patience(patience);
         let reply = self.run(script, &scope.name, &words, patience)?;
         let list = if let Reply::List(list) = &reply { &list[..] } else { &[] };
         let [grant, wait, tokens, now, wrong] = list else { return Err(self.strange()) };
         let grant = match grant {
             Reply::Integer(0) => Grant::Granted,
             Reply::Integer(1) => Grant::Refused,
-            Reply::Integer(2) => Grant::TooLate,
+            Reply::Integer(2) if may_be_too_late(operation) => Grant::TooLate,
             _ => return Err(self.strange()),
         };
         let wait = wait.whole().map(Duration::from_micros).filter(|wait| *wait <= LONGEST_WAIT);
@@ -217,11 +228,18 @@ impl RedisStore {
 }
 
 impl StateStore for RedisStore {
-    fn apply(&mut self, scope: &Scope, plan: &BudgetPlan, operation: &Operation) -> Result<Applied, Unshared> {
-        self.apply_by(SCRIPT, scope, plan, operation)
+    fn apply(
+        &mut self,
+        scope: &Scope,
+        plan: &BudgetPlan,
+        operation: &Operation,
+        left: Option<Duration>,
+    ) -> Result<Applied, Unshared> {
+        let patience = left.map_or(self.patience, |left| left.min(self.patience));
+        self.operate(SCRIPT, scope, plan, operation, patience)
     }
 
-    fn list(&mut self) -> Result<Vec<Result<ScopeState, Unshared>>, Unshared> {
+    fn list(&mut self) -> Result<Vec<Looked>, Unshared> {
         let patience = self.link.patience(ADMINISTRATION);
         let names: Vec<_> = self.names(patience)?.into_iter().collect();
         let mut states = Vec::new();
@@ -237,25 +255,30 @@ impl StateStore for RedisStore {
         Ok(states)
     }
 
-    fn show(&mut self, name: &ScopeName) -> Result<Option<ScopeState>, Unshared> {
+    fn show(&mut self, name: &ScopeName) -> Result<Option<Looked>, Unshared> {
         let patience = self.link.patience(ADMINISTRATION);
         let reply = self.run(SCRIPT, name, &["show".into()], patience)?;
-        self.standing(name, &reply)
+        Ok(self.standing(name, &reply).transpose())
     }
 
-    fn reset(&mut self, name: &ScopeName) -> Result<bool, Unshared> {
+    fn reset(&mut self, name: &ScopeName) -> Result<(bool, Option<String>), Unshared> {
         let patience = self.link.patience(ADMINISTRATION);
         let reply = self.run(SCRIPT, name, &["reset".into()], patience)?;
-        Ok(reply == Reply::Integer(1))
+        match reply {
+            Reply::Integer(count @ (0 | 1)) => Ok((count == 1, None)),
+            _ => Err(self.strange()),
+        }
     }
 
-    fn set(&mut self, scope: &Scope, tokens: u32, plan: QuotaPlan) -> Result<ScopeState, Unshared> {
+    fn set(&mut self, scope: &Scope, tokens: u32, plan: QuotaPlan) -> Result<(ScopeState, Option<String>), Unshared> {
         let mut words = vec!["set".to_owned()];
         words.extend(beginning(scope, false, Some(plan)));
         words.push(tokens.to_string());
         let patience = self.link.patience(ADMINISTRATION);
         let reply = self.run(SCRIPT, &scope.name, &words, patience)?;
-        self.shown(&scope.name, &reply)?.0.ok_or_else(|| self.strange())
+        let (state, wrong) = self.shown(&scope.name, &reply)?;
+        let notice = (!wrong.is_empty()).then(|| self.damaged(&scope.name, &wrong));
+        Ok((state.ok_or_else(|| self.strange())?, notice))
     }
 
     fn place(&self) -> String {
@@ -270,6 +293,12 @@ fn beginning(scope: &Scope, limiter: bool, quota: Option<QuotaPlan>) -> [String;
     let numbers = quota.map_or_else(Default::default, |quota| [quota.capacity.to_string(), quota.refill.to_string()]);
     let [capacity, refill] = numbers;
     [ttl.to_string(), flag, capacity, refill]
+}
+
+/// Whether an operation can come to that.
+fn may_be_too_late(operation: &Operation) -> bool {
+    let Operation::Book { entry: Entry::Retry { start, .. }, .. } = operation else { return false };
+    start.is_none_or(|start| start.longest.is_some())
 }
 
 /// What the script is told of an operation.

@@ -21,6 +21,13 @@ local MOST_TIME = 4503599627370496
 local MOST_REAL = 1e18
 
 local database, operation, ttl = ARGV[1], ARGV[2], ARGV[3]
+
+-- A script is not undone where a user may do one thing and not the next.
+for _, name in ipairs(ttl and redis.acl_check_cmd and {'HSET', 'PEXPIRE'} or {}) do
+    if not redis.acl_check_cmd(name, KEYS[1], '1', '1') then
+        return redis.error_reply('NOPERM ' .. name)
+    end
+end
 local has_limiter = ARGV[4] == '1'
 local capacity, refill = tonumber(ARGV[5]), tonumber(ARGV[6])
 
@@ -78,7 +85,7 @@ end
 
 -- The state that is kept; nothing where there is none. The second is what is wrong with it.
 local function load()
-    local names = {'schema', 'clock_us', 'updated_us', 'limiter_enabled'}
+    local names = {'schema', 'clock_us', 'updated_us', 'ttl_ms', 'limiter_enabled'}
     for _, name in ipairs(QUOTA) do
         names[#names + 1] = name
     end
@@ -100,7 +107,7 @@ local function load()
     if found.schema ~= '1' then
         return nil, 'schema'
     end
-    local state = {clock = whole_number(found.clock_us, MOST_TIME)}
+    local state = {clock = whole_number(found.clock_us, MOST_TIME), ttl = whole_number(found.ttl_ms, MOST_TIME)}
     if not state.clock then
         return nil, 'clock_us'
     end
@@ -127,8 +134,12 @@ local function load()
                 return nil, 'limiter_' .. name
             end
         end
+        -- With less of either, a token would never come.
         if limiter.fill_rate < 0.5 then
             return nil, 'limiter_fill_rate'
+        end
+        if limiter.max_capacity < 1 then
+            return nil, 'limiter_max_capacity'
         end
         if found.limiter_enabled ~= '0' and found.limiter_enabled ~= '1' then
             return nil, 'limiter_enabled'
@@ -299,6 +310,8 @@ if operation == 'set' then
     local quota = state.quota
     quota.tokens, quota.billionths, quota.remainder = math.min(tonumber(ARGV[7]), quota.capacity), 0, 0
     state.updated, is_new = time, false
+    -- How long it may lie unused is for its runs to say.
+    ttl = state.ttl and state.ttl > 0 and written(state.ttl) or ttl
     save()
     return shown()
 end
