@@ -174,10 +174,14 @@ pub const EVENTS: &[EventWords] = &[
     ),
     (
         "retry_scheduled",
-        "Before each wait.",
+        "Before each wait for a retry.",
         &[
             ("attempt", "The number of the attempt to come, from 2."),
-            ("delay_ms", "The wait in milliseconds, as it is slept."),
+            (
+                "delay_ms",
+                "The wait in milliseconds, as it is slept. Where others of a scope take the rate limiter's token first, the \
+                 attempt waits on after it; `waited_ms` of `stopped` tells the whole.",
+            ),
             (
                 "delay_source",
                 "What asked for it: `backoff` (the formula), `limiter` (the rate limiter of the mode `adaptive` held the \
@@ -205,7 +209,7 @@ pub const EVENTS: &[EventWords] = &[
             ("exit_status", "What a shell will show: the exit code, or 128 + the signal."),
             ("elapsed_ms", "Time since the start, in milliseconds."),
             ("waited_ms", "Time spent in waits, in milliseconds."),
-            ("quota_left", "Tokens left in the retry quota; null without a quota."),
+            ("quota_left", "Tokens left in the retry quota; null without a quota, or where it was not asked yet."),
             ("server_delay_ms", "The wait that was asked for, where that is the reason; else null."),
             ("signal", "The number of the signal; only where the reason is `interrupted`."),
         ],
@@ -262,37 +266,43 @@ const SCOPES: &[Part] = &[
         (
             "the rate limiter",
             "Only runs in the mode `adaptive` are paced by it and report to it. It does nothing until one of them was \
-             throttled. From then on every attempt of theirs waits for its turn, the first too. Where that would \
-             take past `--deadline`, or to `--total-timeout`, there is no attempt at all, and the exit status is 124, \
-             of a request 28.",
+             throttled. From then on every attempt of theirs waits for a token, the first too; the wait that is said \
+             is the least, as several may wait for the same token, of whom those who wait for long have the better \
+             chances. Where that would take past `--deadline`, or to `--total-timeout`, there is no attempt at all, and \
+             the exit status is 124, of a request 28. A run inside a run, both of them adaptive and of one scope, is \
+             paced twice.",
         ),
         (
             "the numbers",
-            "Capacity and refill of a scope are those of the run that used it last; its prices are each run's own. A \
+            "Capacity, refill and `--scope-ttl` of a scope are those of the run that used it last; its prices are each run's own. A \
              capacity that grows makes no tokens, one that shrinks takes those away that have no room. So give all \
-             runs of a scope the same options, by `RETRYX_QUOTA_CAPACITY` and its like for instance.",
+             runs of a scope the same options, by `RETRYX_QUOTA_CAPACITY` and its like for instance. What was paid for a \
+             retry that then cannot start, because a signal or a limit comes first, is not given back.",
         ),
         (
             "`--scope-ttl`",
-            "A scope that no run has used for that long starts full again, and its rate limiter anew. Without \
+            "A scope that was not used for that long starts full again, and its rate limiter anew. Without \
              `--quota-refill` it is also the time in which an empty bucket fills. [1h]",
         ),
     ]),
     Part::Text(
         "Where a scope cannot be read or written, a message says so once, and the run goes on with a quota and a limiter \
-         of its own, full at its start: no run ever fails or hangs for that. After 10 seconds it asks the store again.",
+         of its own, full at its start: no run ever fails or hangs for that. After 10 seconds it asks the store again; what \
+         one of the two has paid for, the other gives nothing back for. A store may take 200 milliseconds for an \
+         operation of a run, less where the limits of the run leave less, and 5 seconds for one of `retryx quota`.",
     ),
     Part::Text("`--store` says where scopes are kept:"),
     Part::List(&[
         (
             "`file`",
             "In files of `--state-dir`, else of `$XDG_STATE_HOME/retryx`, else of `~/.local/state/retryx`: the runs of one \
-             user on one machine share them. This is the default.",
+             user on one machine share them. Of the two variables only absolute paths count. This is the default.",
         ),
         (
             "`redis://[[USER]:PASSWORD@]HOST[:PORT][/DB]`",
             "In Redis (5 or later) or Valkey: the runs of many machines share them. The port is 6379 and DB is 0 where they \
-             are not given. `valkey://` means the same. In a user or password `/ ? # @ : %` are written as `%2F` and so on.",
+             are not given. `valkey://` means the same. In a user or password `/ ? # @ : %` are written as `%2F` and so on. \
+             A user without a password is `USER:@`.",
         ),
         (
             "`rediss://HOST`",
@@ -300,7 +310,11 @@ const SCOPES: &[Part] = &[
              may stand `?cacert=FILE` for others, and `cert=FILE&key=FILE` for a certificate of one's own.",
         ),
         ("`unix:///SOCKET`", "A server at a socket of this machine; `?db=N` behind it is for another database than 0."),
-        ("`?password-file=FILE`", "Behind any of these: the password is the content of that file."),
+        (
+            "`?password-file=FILE`",
+            "Behind any of these: the password is the content of that file. A file of an address that is missing is, as a \
+             server that is, a reason to go on without sharing.",
+        ),
     ]),
     Part::Text(
         "A scope's file is named after it, with `%XX` for what has no place in a file's name, and ends in `.scope`. It \
@@ -314,7 +328,8 @@ const SCOPES: &[Part] = &[
         (
             "a damaged file",
             "What cannot be read, or was written by a version that is not known, is set aside beside it, with `.damaged` at \
-             its end, of which the latest stays. A message says so once, and the scope starts afresh.",
+             its end, of which the latest stays, or with a number more where a folder is in the way. A message says so \
+             once, and the scope starts afresh.",
         ),
         (
             "a full disk",
@@ -330,8 +345,8 @@ const SCOPES: &[Part] = &[
     ]),
     Part::Text(
         "With Redis an operation is one script and one round trip, in the time of the server, so that the clocks of the \
-         machines do not matter. It may take 200 milliseconds, the connection included; else the run goes on alone as \
-         told above. A scope is the hash `retryx:scope:{NAME}`, which the server drops once `--scope-ttl` is over. What \
+         machines do not matter; a connection is made before the first one, and the password takes a round trip of its own. \
+         An operation that is not answered in time is never sent again, though the server may still do it. A scope is the hash `retryx:scope:{NAME}`, which the server drops once `--scope-ttl` is over. What \
          is no such hash, or holds no good numbers, is renamed to `retryx:damaged:{NAME}` and said once, and the scope \
          starts afresh. A user of an access list needs `~retryx:* +eval +select +time +type +hmget +hset +pexpire \
          +rename`, for `retryx quota` also `+scan +del`.",
@@ -350,7 +365,11 @@ const QUOTA: &[Part] = &[
          What is told of tokens includes those that have come in since the last use, at the rate that the last run gave.",
     ),
     Part::List(&[
-        ("`quota list`", "Prints all scopes, by name. Where there are none it prints none, and a message says so."),
+        (
+            "`quota list`",
+            "Prints all scopes, by name. Where there are none it prints none, and a message says so; of one that is damaged \
+             or cannot be read a message says why.",
+        ),
         ("`quota show NAME`", "Prints one scope. Where there is none of that name, the exit status is 125."),
         (
             "`quota reset NAME`",
@@ -394,7 +413,7 @@ pub const SCOPE_FIELDS: &[(&str, &str)] = &[
         "The rate limiter: `enabled` (whether it paces attempts), `fill_rate` (how many it lets start each second) and \
          `measured_rate` (how many ended each second).",
     ),
-    ("updated", "When a run used it last: RFC 3339, UTC, to the millisecond."),
+    ("updated", "When it was last used or set: RFC 3339, UTC, to the millisecond."),
 ];
 
 /// The sections that stand after the options in the manual.
@@ -986,7 +1005,8 @@ pub const AFTER_OPTIONS: &[Section] = &[
         parts: &[
             Part::Text(
                 "By default: each failure that is retried, with its class and the delay; why retryx gave up, with \
-                 all failures where they differed; and warnings about settings. With `-v` also each outcome with the rule that classed it, the \
+                 all failures where they differed; that an attempt waits for the rate limiter of a scope, also the first; \
+                 and warnings about settings and scopes. With `-v` also each outcome with the rule that classed it, the \
                  computation of each delay with its random number, a success, and a retryx that runs this one. With \
                  `-vv` also the start of each attempt and signals. With `-q` only what retryx itself could not do.",
             ),

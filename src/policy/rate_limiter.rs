@@ -235,6 +235,24 @@ mod tests {
     }
 
     #[test]
+    fn what_is_kept_is_taken_only_if_a_token_can_ever_come() {
+        let mut kept = after_a_throttle_at_five();
+        kept.update(at(6.0), false);
+        assert!(kept.clone().restore(at(6.0)).is_some());
+        for spoil in [
+            (|limiter| limiter.fill_rate = 0.49) as fn(&mut RateLimiter),
+            |limiter| limiter.max_capacity = 0.99,
+            |limiter| limiter.capacity = -1.0,
+            |limiter| limiter.measured = f64::NAN,
+            |limiter| limiter.window = f64::INFINITY,
+        ] {
+            let mut spoilt = kept.clone();
+            spoil(&mut spoilt);
+            assert_eq!(spoilt.restore(at(6.0)), None);
+        }
+    }
+
+    #[test]
     fn a_shortfall_of_nothing_is_granted_and_a_clock_that_goes_back_gives_nothing() {
         let mut limiter = RateLimiter {
             enabled: true,

@@ -4,6 +4,7 @@
 use std::fs;
 
 use proptest::prelude::*;
+use retryx::policy::QuotaPlan;
 use retryx::store::redis::PATIENCE;
 use retryx::store::{RedisAddress, RedisStore, StateStore as _};
 
@@ -51,12 +52,17 @@ fn passwords_and_users() {
     let at = |entrance: &str| format!("unix://{entrance}{path}");
     // A password that nobody asked for does no harm.
     gets_in(&at(":hush@"));
+    // Who is refused has done nothing, though the server lets everybody do all.
     stays_out(&at("someone:hush@"), "refuses the user or the password");
+    let mut refused = patient_store(&at("someone:hush@"));
+    assert!(refused.set(&scope("x"), 7, QuotaPlan::default()).is_err() && refused.reset(&scope("x").name).is_err());
+    assert_eq!(server.ask(&["HGET", "retryx:scope:{x}", "tokens"]), "99");
 
     for words in [
         "ACL SETUSER whole on >hush:/?#[]@%41 ~retryx:* +eval +select +time +type +hmget +hset +pexpire +rename +scan +del",
         "ACL SETUSER empty on >hush ~retryx:* -@all",
         "ACL SETUSER bare on >hush ~retryx:* +eval",
+        "ACL SETUSER half on >hush ~retryx:* +eval +select +time +type +hmget +hset +rename",
         "ACL SETUSER elsewhere on >hush ~other:* +@all",
         "ACL SETUSER off off >hush ~* +@all",
     ] {
@@ -67,9 +73,10 @@ fn passwords_and_users() {
     let mut store = patient_store(&whole);
     assert_eq!(store.list().map(|scopes| scopes.len()), Ok(1));
     assert_eq!(store.reset(&scope("x").name), Ok((true, None)));
-    for user in ["empty", "bare", "elsewhere"] {
+    for user in ["empty", "bare", "half", "elsewhere"] {
         stays_out(&at(&format!("{user}:hush@")), "does not permit it");
     }
+    assert_eq!(server.ask(&["EXISTS", "retryx:scope:{x}"]), "0");
     stays_out(&at("off:hush@"), "refuses the user or the password");
     stays_out(&at("whole:hush@"), "refuses the user or the password");
 

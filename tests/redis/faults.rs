@@ -157,3 +157,42 @@ fn a_server_that_is_busy_with_a_script_is_said() {
         assert_eq!(server.ask(&["SCRIPT", "KILL"]), "OK");
     });
 }
+
+#[test]
+fn no_attempt_starts_once_a_limit_passed_while_the_server_was_asked() {
+    if !is_there() {
+        skip!("redis-server is not installed");
+    }
+    let lab = Lab::new();
+    let server = Server::start(&lab);
+    server.process.signal(Signal::STOP);
+    let adaptive = format!("--mode adaptive --scope x --store {}", server.address());
+    for limit in ["--total-timeout 0.05 --kill-after 0", "--deadline 0.01"] {
+        let run = lab.run(&format!("{adaptive} {limit}")).sh("echo >>n").finish();
+        let reason = if limit.starts_with("--deadline") { "deadline" } else { "total_timeout" };
+        // The moment by which every wait may be late is granted to a deadline only.
+        if reason == "deadline" && run.last()["attempts"] == 1 {
+            run.exited(0);
+        } else {
+            run.exited(124).stopped(0, reason).says(&["before the first attempt"]);
+        }
+    }
+    server.process.signal(Signal::CONT);
+}
+
+#[test]
+fn a_signal_while_the_server_is_asked_ends_the_run_before_its_attempt() {
+    if !is_there() {
+        skip!("redis-server is not installed");
+    }
+    let lab = Lab::new();
+    let server = Server::start(&lab);
+    server.process.signal(Signal::STOP);
+    let run = lab.run(&format!("--mode adaptive --scope x --store {}", server.address())).sh("echo >>n").start();
+    run.events.wait("run_started", 1);
+    run.signal(Signal::TERM);
+    let run = run.finish();
+    run.stopped(0, "interrupted");
+    assert!(run.of("attempt_started").is_empty() && lab.lines("n").is_empty());
+    server.process.signal(Signal::CONT);
+}

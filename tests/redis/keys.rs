@@ -60,6 +60,13 @@ fn scopes_are_listed_shown_set_and_reset() {
     assert_eq!(names, ["a*", "b", "d%7B", "{c}", "}", "ä [x]?"]);
     assert!(states.iter().all(|state| tokens(Some(state)) == Some(99)));
 
+    let brief = Scope { ttl: Duration::from_secs(1500), ..scope("brief") };
+    left(&mut store, &brief, &plan(100, 0), 1);
+    // How long it may lie unused is for its runs to say.
+    store.set(&scope("brief"), 7, QuotaPlan::default()).expect("a scope");
+    assert_eq!(server.ask(&["HGET", "retryx:scope:{brief}", "ttl_ms"]), "1500000");
+    server.ask(&["DEL", "retryx:scope:{brief}"]);
+
     let (state, _) = store.set(&scope("b"), 7, QuotaPlan::default()).expect("a scope");
     // It keeps its numbers.
     assert_eq!(
@@ -177,6 +184,7 @@ fn damaged_states_are_set_aside_and_said_once() {
         ("limiter_enabled", "yes"),
         ("limiter_fill_rate", "0"),
         ("limiter_fill_rate", "inf"),
+        ("limiter_max_capacity", "0.9"),
         ("limiter_capacity", "nan"),
         ("limiter_measured", "1e300"),
         ("limiter_slot", "1e12"),
