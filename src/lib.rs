@@ -30,6 +30,7 @@
 //! but `exit` and `main.rs` ends the process.
 
 pub mod app;
+pub mod cause;
 pub mod cli;
 pub mod clock;
 pub mod config;

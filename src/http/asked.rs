@@ -24,13 +24,13 @@ use super::refusal::Refusal;
 use super::request::{RequestPlan, Safety};
 use super::variables::Variables;
 use super::write_out;
+use crate::cause::cause;
 use crate::cli::options::Id;
 use crate::cli::{EXPAND, Given, UsageError};
 use crate::config::env::Environment;
 use crate::net::Family;
 use crate::net::tls::TlsPlan;
 use crate::net::{ConnectPlan, Origin, Redirection, percent_decoded};
-use crate::report::text::cause;
 use crate::units::parse_duration;
 
 /// The most redirects, as curl has it.

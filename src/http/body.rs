@@ -6,9 +6,9 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use super::input::Reader;
+use crate::cause::cause;
 use crate::net::{Failure, Fault};
 use crate::process::Spool;
-use crate::report::text::cause;
 
 /// A body; empty where nothing is sent.
 #[derive(Default)]

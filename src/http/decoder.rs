@@ -6,8 +6,8 @@ use std::mem::take;
 use flate2::write::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 
 use super::framing::Head;
+use crate::cause::cause;
 use crate::net::{Failure, Fault};
-use crate::report::text::cause;
 
 /// Bytes that are decoded at once. Few: a bomb unfolds a thousandfold.
 const STEP: usize = 4096;

@@ -48,6 +48,7 @@ pub use refusal::Refusal;
 pub use request::RequestPlan;
 use request::Safety;
 
+use crate::cause::cause;
 use crate::clock::{Clock, SystemClock, wall};
 use crate::driver::{AttemptRunner, Attempted, Conclusion, Facts, Wake};
 use crate::exit::{HTTP_FAILURE, REQUEST_TIMED_OUT, WRITE_FAILED};
@@ -55,7 +56,6 @@ use crate::net::{Connection, Connector, Ends, Failure, Fault, Moments, Origin, O
 use crate::policy::response::Response;
 use crate::policy::{Obstacle, Outcome, StopReason, TimeLimit};
 use crate::process::{Spool, between, reader_is_gone};
-use crate::report::text::cause;
 
 /// What requests say that they are sent by.
 pub const USER_AGENT: &str = concat!("retryx/", env!("CARGO_PKG_VERSION"));

@@ -17,11 +17,12 @@ use sha2::{Digest as _, Sha256};
 
 use super::LOOKED_AT;
 use super::framing::Head;
+use crate::cause::cause;
 use crate::net::Waiter;
 use crate::net::{Failure, Fault};
 use crate::policy::{Outcome, TimeLimit};
 use crate::process::{IN_MEMORY, Spool, Target};
-use crate::report::text::{cause, describe};
+use crate::report::text::describe;
 
 /// What becomes of bodies; immutable for a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use url::Url;
 use super::USER_AGENT;
 use super::address::without_password;
 use super::framing::Head;
+use crate::cause::cause;
 use crate::net::{Connection, Failure, Fault, Got, Origin, Waiter, percent_decoded};
-use crate::report::text::cause;
 
 /// The port of a proxy whose URL has none, as curl has it.
 const PROXY_PORT: u16 = 1080;

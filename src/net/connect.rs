@@ -17,7 +17,7 @@ use super::failure::{Failure, Fault};
 use super::names::{Family, resolve};
 use super::tls::{self, TlsPlan};
 use super::waiter::Waiter;
-use crate::report::text::cause;
+use crate::cause::cause;
 
 /// How long an address is tried alone before the next is tried beside it (RFC 8305).
 const HEAD_START: Duration = Duration::from_millis(250);

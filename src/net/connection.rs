@@ -11,7 +11,7 @@ use rustls::ClientConnection;
 use super::failure::{Failure, Fault};
 use super::tls;
 use super::waiter::Waiter;
-use crate::report::text::cause;
+use crate::cause::cause;
 
 /// Bytes read at once, where there are many.
 const CHUNK: usize = 64 * 1024;

@@ -16,7 +16,7 @@ use rustls::server::ParsedCertificate;
 use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
 use super::failure::{Failure, Fault};
-use crate::report::text::cause;
+use crate::cause::cause;
 
 /// What is said of a file without a key that can be read.
 const NO_KEY: &str = "there is no private key in it that can be read (give one by --key; one with a passphrase is not \

@@ -11,9 +11,10 @@ use super::family::{Family, Member};
 use super::plan::SupervisionPlan;
 use super::streams::Streams;
 use super::unix;
+use crate::cause::cause;
 use crate::clock::{Alarms, Clock, Event, SystemClock};
 use crate::policy::{Outcome, Signal, TimeLimit};
-use crate::report::text::{cause, say};
+use crate::report::text::say;
 use crate::signal::Received;
 
 /// The least time that KILL is given to take effect, where `--kill-after` is shorter.

@@ -13,8 +13,9 @@ use rustix::termios::{tcgetwinsize, tcsetwinsize};
 use super::spool::Spool;
 use super::target::Target;
 use super::terminal;
+use crate::cause::cause;
 use crate::policy::Scanner;
-use crate::report::text::{cause, say};
+use crate::report::text::say;
 
 /// Bytes taken at once.
 pub(super) const CHUNK: usize = 64 * 1024;

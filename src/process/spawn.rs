@@ -8,8 +8,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use super::inherited::Inherited;
 use super::unix::{self, Launch, LaunchError};
+use crate::cause::cause;
 use crate::policy::{Outcome, StartFailure};
-use crate::report::text::cause;
 
 /// Where a command is looked for when there is no `PATH`, as the C library does it.
 const DEFAULT_PATH: &[u8] = b"/bin:/usr/bin";

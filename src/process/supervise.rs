@@ -22,10 +22,11 @@ use super::stdout::{Stdout, Wrote, reader_is_gone};
 use super::streams::{Ends, Streams};
 use super::terminal::Settings;
 use super::unix;
+use crate::cause::cause;
 use crate::clock::{Alarms, Clock, Event, SystemClock};
 use crate::driver::{AttemptRunner, Attempted, Conclusion, Facts, Wake};
 use crate::policy::{Obstacle, Outcome, Signal, StartFailure, StopReason, TimeLimit};
-use crate::report::text::{cause, say};
+use crate::report::text::say;
 use crate::signal::Received;
 
 /// How long the rest of a command's output may take once a signal has ended the run.

@@ -23,12 +23,6 @@ pub fn say(line: &str) {
     let _ = write_line(rustix::stdio::stderr(), text.as_bytes());
 }
 
-/// The system's words for an error, as a part of a sentence.
-pub fn cause(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or(&text).to_lowercase()
-}
-
 /// What an outcome is called in messages.
 pub fn describe(outcome: &Outcome) -> String {
     match outcome {

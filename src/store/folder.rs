@@ -19,8 +19,8 @@ use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::Unshared;
 use super::record::LONGEST;
+use crate::cause::cause;
 use crate::clock::{nap, running};
-use crate::report::text::cause;
 use crate::units::human;
 
 /// How long a lock is waited for. It is held for microseconds, unless its holder was stopped.

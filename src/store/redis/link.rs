@@ -9,11 +9,11 @@ use std::time::Duration;
 use super::address::{Password, RedisAddress, Server};
 use super::protocol::{Garbage, MOST_BYTES, Reply, pack, parse};
 use super::words;
+use crate::cause::cause;
 use crate::clock::{Clock as _, DeafClock};
 use crate::net::tls::{self, TlsPlan};
 use crate::net::{ConnectPlan, Connection, Connector, Ends, Failure, Got, Origin, Waiter};
 use crate::policy::TimeLimit;
-use crate::report::text::cause;
 use crate::store::Unshared;
 use crate::units::human;
 
