@@ -28,9 +28,8 @@ use crate::cause::cause;
 use crate::cli::options::Id;
 use crate::cli::{EXPAND, Given, UsageError};
 use crate::config::env::Environment;
-use crate::net::Family;
 use crate::net::tls::TlsPlan;
-use crate::net::{ConnectPlan, Origin, Redirection, percent_decoded};
+use crate::net::{ConnectPlan, Family, Origin, Redirection, percent_decoded};
 use crate::units::parse_duration;
 
 /// The most redirects, as curl has it.

@@ -3,10 +3,7 @@
 use super::body::Body;
 use super::framing::{Framing, Head, Piece};
 use crate::cause::cause;
-use crate::net::Waiter;
-use crate::net::tls;
-use crate::net::{Connection, Got};
-use crate::net::{Failure, Fault};
+use crate::net::{Connection, Failure, Fault, Got, Waiter, tls};
 
 /// Bytes of a body read at once.
 const CHUNK: usize = 64 * 1024;

@@ -12,8 +12,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags};
 
 use crate::clock::SystemClock;
-use crate::net::Failure;
-use crate::net::{Ends, Waiter};
+use crate::net::{Ends, Failure, Waiter};
 use crate::policy::TimeLimit;
 
 /// Where bodies, headers and the like are read from.

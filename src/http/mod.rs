@@ -14,6 +14,7 @@
 
 mod address;
 mod asked;
+mod beside;
 mod body;
 mod decoder;
 mod exchange;
@@ -23,11 +24,13 @@ mod framing;
 mod input;
 mod meter;
 mod output;
+mod place;
 mod proxy;
 mod redirect;
 mod refusal;
 mod request;
 mod variables;
+mod version;
 mod write_out;
 
 use std::net::SocketAddr;
@@ -41,7 +44,8 @@ use exchange::{Answered, exchange, receive};
 use framing::Head;
 pub use input::Input;
 use meter::Meter;
-use output::{Failures, Output, SideFile};
+use output::{Failures, Output};
+use place::{SideFile, write_stdout};
 use proxy::Proxy;
 use redirect::{Step, is_harmless};
 pub use refusal::Refusal;
@@ -521,11 +525,11 @@ impl Requester<'_> {
                 self.output.finish_failure(heads, &self.failed_body, waiter)?;
             }
         } else if include && self.output.is_stdout() && !self.output.is_released() {
-            output::write_stdout(&heads, waiter)?;
+            write_stdout(&heads, waiter)?;
         }
         if let Some(format) = &self.plan.write_out {
             let text = write_out::fill(format, &self.figures(success));
-            output::write_stdout(text.stdout.as_bytes(), waiter)?;
+            write_stdout(text.stdout.as_bytes(), waiter)?;
             // What cannot be said cannot be said to anybody.
             let _ = std::io::Write::write_all(&mut std::io::stderr(), text.stderr.as_bytes());
         }

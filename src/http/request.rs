@@ -10,8 +10,7 @@ use super::output::OutputPlan;
 use super::proxy::Proxies;
 use super::proxy::Proxy;
 use super::redirect::{RedirectPlan, Step};
-use crate::net::Failure;
-use crate::net::{ConnectPlan, Origin};
+use crate::net::{ConnectPlan, Failure, Origin};
 
 /// A request and all that belongs to it; immutable for a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
