@@ -185,9 +185,13 @@ pub fn failure(name: &str, error: &io::Error) -> Failure {
     match inner {
         Some(rustls::Error::InvalidCertificate(reason)) => {
             let mut text = format!("{name}: the server's certificate is refused: {}", words(reason));
-            if matches!(reason, rustls::CertificateError::UnknownIssuer) {
-                text.push_str(" (trust its authority with --cacert FILE, or anybody with -k)");
-            }
+            // Whose certificate is old or for another name, no authority makes it good.
+            text.push_str(match reason {
+                rustls::CertificateError::UnknownIssuer => {
+                    " (trust its authority with --cacert FILE, or anybody with -k)"
+                }
+                _ => " (-k takes any)",
+            });
             Failure::new(Fault::Certificate, text)
         }
         Some(rustls::Error::InvalidMessage(_)) => {

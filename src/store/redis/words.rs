@@ -76,7 +76,8 @@ pub(super) fn shown(words: &str) -> String {
 }
 
 /// The options that the transport's remedies speak of, and what they are called in an address.
-const TERMS: [(&str, &str); 5] = [
+const TERMS: [(&str, &str); 6] = [
+    (" (-k takes any)", ""),
     ("with --cacert FILE, or anybody with -k", "with ?cacert=FILE in the address, or SSL_CERT_FILE"),
     ("--cacert FILE", "?cacert=FILE in the address"),
     ("(--cert)", "(cert in the address)"),
