@@ -18,7 +18,8 @@ use crate::exit::{ExitStatus, OWN_FAILURE, REQUEST_TIMED_OUT};
 use crate::forecast;
 use crate::http::{Input, Refusal, Requester, plan_request, without_password};
 use crate::net::Failure;
-use crate::policy::Session;
+use crate::policy::{Session, Signal};
+use crate::process::unix::SignalSet;
 use crate::process::{Inherited, Supervisor};
 use crate::report::json::Json;
 use crate::report::text::{Text, say};
@@ -89,6 +90,8 @@ fn mend_scopes(given: &[Given], words: &[OsString], warnings: &[String]) -> Resu
     let plan = ScopesPlan::resolve(given)?;
     let quiet = plan.verbosity == Verbosity::Quiet;
     say_unless(quiet, warnings);
+    // A limit on the size of files is an error like others.
+    SignalSet::of([Signal::XFSZ]).block();
     let mut store = plan.store.open(state_folder());
     let told = scopes::answer(&plan, words, store.as_mut(), wall())?;
     say_unless(quiet, &told.said);

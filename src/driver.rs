@@ -237,7 +237,9 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
             }
             let courtesy = if is_shared { courtesy(answer.wait, turns) } else { Duration::ZERO };
             turns = turns.saturating_add(1);
-            if let Wake::Interrupted(signal) = self.wait(answer.wait.saturating_add(courtesy)) {
+            // The courtesy ends where the limits do; then the token is asked for once more.
+            let longest = self.plan.session.limits.longest_wait(elapsed).unwrap_or(Duration::MAX);
+            if let Wake::Interrupted(signal) = self.wait(answer.wait.saturating_add(courtesy).min(longest)) {
                 return Err(StopReason::Interrupted(signal));
             }
         }
@@ -310,11 +312,14 @@ fn courtesy(wait: Duration, turns: u32) -> Duration {
 
 /// How long the store may take for an operation, where that is up to the run's limits.
 fn time_for(operation: &Operation, limits: &Limits, elapsed: Duration) -> Option<Duration> {
-    /// A retry may come late by as much.
+    /// An attempt may come late by as much.
     const MOMENT: Duration = Duration::from_millis(50);
     let total = limits.total_timeout.map(|total| total.saturating_sub(elapsed));
     match operation {
-        Operation::Take => limits.longest_wait(elapsed),
+        Operation::Take => {
+            let room = limits.longest_wait(elapsed).map(|longest| longest.max(MOMENT));
+            [room, total].into_iter().flatten().min()
+        }
         Operation::Book { entry: Entry::Retry { start: Some(start), .. }, .. } => {
             let room = start.longest.map(|longest| longest.saturating_sub(start.delay).max(MOMENT));
             [room, total].into_iter().flatten().min()

@@ -26,8 +26,7 @@ pub(super) fn usage_error(error: &Error, sub: Sub) -> UsageError {
     }
     if error.kind() == ErrorKind::UnknownArgument
         && sub == Sub::Quota
-        && let Some(option) =
-            OPTIONS.iter().find(|option| option.of(Sub::Run) && name.strip_prefix("--") == Some(option.long))
+        && let Some(option) = OPTIONS.iter().find(|option| option.of(Sub::Run) && option.is_called(name))
     {
         return foreign_to(sub, option);
     }

@@ -346,7 +346,7 @@ const SCOPES: &[Part] = &[
     Part::Text(
         "With Redis an operation is one script and one round trip, in the time of the server, so that the clocks of the \
          machines do not matter; a connection is made before the first one, and the password takes a round trip of its own. \
-         An operation that is not answered in time is never sent again, though the server may still do it. A scope is the hash `retryx:scope:{NAME}`, which the server drops once `--scope-ttl` is over. What \
+         An operation that is not answered in time is never sent again, though the server may still do it. A scope is the hash `retryx:scope:{NAME}` (with `%XX` for `%`, `{` and `}` in the name), which the server drops once `--scope-ttl` is over. What \
          is no such hash, or holds no good numbers, is renamed to `retryx:damaged:{NAME}` and said once, and the scope \
          starts afresh. A user of an access list needs `~retryx:* +eval +select +time +type +hmget +hset +pexpire \
          +rename`, for `retryx quota` also `+scan +del`.",
@@ -373,8 +373,8 @@ const QUOTA: &[Part] = &[
         ("`quota show NAME`", "Prints one scope. Where there is none of that name, the exit status is 125."),
         (
             "`quota reset NAME`",
-            "Makes the scope start afresh: full, with its limiter idle. It prints nothing. Where there is no such scope, \
-             there is nothing to do, and a message says so.",
+            "Makes the scope start afresh: its limiter is idle, and its bucket full, with the capacity that the next run has. It \
+             prints nothing. Where there is no such scope, there is nothing to do, and a message says so.",
         ),
         (
             "`quota set NAME --tokens N`",
@@ -1008,7 +1008,7 @@ pub const AFTER_OPTIONS: &[Section] = &[
                  all failures where they differed; that an attempt waits for the rate limiter of a scope, also the first; \
                  and warnings about settings and scopes. With `-v` also each outcome with the rule that classed it, the \
                  computation of each delay with its random number, a success, and a retryx that runs this one. With \
-                 `-vv` also the start of each attempt and signals. With `-q` only what retryx itself could not do.",
+                 `-vv` also the start of each attempt and signals. With `-q` only what retryx itself could not do, and no warning.",
             ),
             Part::Text(
                 "Arguments of the command are never printed, as they may be secret; only the name of the program is.",

@@ -273,6 +273,12 @@ pub fn full_command(sub: Sub) -> Command {
 }
 
 impl Opt {
+    /// Whether this is its long or its short name, dashes included.
+    fn is_called(&self, name: &str) -> bool {
+        let short = self.short.map(|short| format!("-{short}"));
+        name.strip_prefix("--") == Some(self.long) || short.as_deref() == Some(name)
+    }
+
     /// Whether a word gives it with `--expand-` in front.
     fn is_expanded_in(&self, word: &OsStr) -> bool {
         let name = word.as_bytes().strip_prefix(EXPAND.as_bytes());

@@ -226,8 +226,9 @@ pub(super) fn rate(given: &Given) -> Result<u64, UsageError> {
     let plain = text(given).bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let number = parse_duration(text(given)).filter(|_| plain);
     let nanos = number.map(|number| u64::try_from(number.as_nanos()).unwrap_or(u64::MAX));
-    nanos.filter(|nanos| *nanos <= MOST_REFILL).ok_or_else(|| {
-        wrong(given, "is not a rate in tokens a second; valid is a plain number up to a million, such as 0.5")
+    let is_zero = text(given).bytes().all(|byte| b"0.".contains(&byte));
+    nanos.filter(|nanos| *nanos <= MOST_REFILL && (*nanos > 0 || is_zero)).ok_or_else(|| {
+        wrong(given, "is not a rate in tokens a second; valid is 0, or a plain number from 0.000000001 to a million")
     })
 }
 

@@ -61,6 +61,9 @@ impl TlsPlan {
                     rustls::Error::InconsistentKeys(_) => {
                         unusable(certificate, format!("the key in {} is that of another certificate", key.display()))
                     }
+                    rustls::Error::InvalidCertificate(reason) => {
+                        unusable(certificate, format!("the certificate cannot be used: {}", words(&reason)))
+                    }
                     error => unusable(certificate, error.to_string()),
                 })
             }
@@ -237,6 +240,9 @@ fn words(reason: &rustls::CertificateError) -> String {
         Wrong::NotValidYet | Wrong::NotValidYetContext { .. } => "it is not valid yet".to_owned(),
         Wrong::NotValidForName | Wrong::NotValidForNameContext { .. } => "it is for another name".to_owned(),
         Wrong::Revoked => "it was revoked".to_owned(),
+        other if format!("{other:?}").contains("UnsupportedCertVersion") => {
+            "it is not of X.509 version 3, which is the only one that is taken".to_owned()
+        }
         other => other.to_string(),
     }
 }

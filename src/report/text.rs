@@ -280,12 +280,12 @@ impl<'a> Text<'a> {
                 format!("giving up after {tries}: {history} (permanent: a retry cannot help)")
             }
             StopReason::Deadline { .. } | StopReason::TotalTimeout if attempts == 0 => self.never_started(reason),
-            StopReason::Deadline { delay: Some(delay) } => format!(
+            StopReason::Deadline { delay: Some(delay) } if !delay.is_zero() => format!(
                 "giving up after {tries}: {history}; the next delay of {} would pass --deadline {}",
                 human(*delay),
                 human(self.plan.session.limits.deadline.unwrap_or_default())
             ),
-            StopReason::Deadline { delay: None } => format!(
+            StopReason::Deadline { .. } => format!(
                 "giving up after {tries}: {history}; --deadline {} passed before the next attempt could start",
                 human(self.plan.session.limits.deadline.unwrap_or_default())
             ),
@@ -299,7 +299,7 @@ impl<'a> Text<'a> {
                 format!("giving up after {tries}: {history}")
             }
             StopReason::TotalTimeout => format!(
-                "giving up after {tries}: {history}; the next delay would pass --total-timeout {}",
+                "giving up after {tries}: {history}; no time is left for another attempt within --total-timeout {}",
                 human(self.plan.session.limits.total_timeout.unwrap_or_default())
             ),
             StopReason::ServerDelay { wanted } if human(*wanted) == "endless" => {

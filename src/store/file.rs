@@ -29,6 +29,15 @@ pub struct FileStore {
 struct Kept {
     budget: Budget,
     ttl: Duration,
+    /// Whether the scope starts afresh with its next use all the same.
+    fresh: bool,
+}
+
+impl Kept {
+    fn record(&self, moment: &Moment, after: Option<&Record>) -> Record {
+        let record = Record::of(&self.budget, self.ttl, moment, after);
+        if self.fresh { record.starting_afresh() } else { record }
+    }
 }
 
 impl FileStore {
@@ -89,8 +98,8 @@ impl FileStore {
             Entry::Missing => {
                 let moment = (self.moment)();
                 let (kept, answer) = change(None, &moment);
-                let Some(Kept { budget, ttl }) = kept else { return Ok(Some(answer)) };
-                let bytes = Record::of(&budget, ttl, &moment, None).whole(0);
+                let Some(kept) = kept else { return Ok(Some(answer)) };
+                let bytes = kept.record(&moment, None).whole(0);
                 return Ok(folder.make(name, &written(folder, name, bytes)?)?.then_some(answer));
             }
             Entry::Unusable => {
@@ -116,9 +125,8 @@ impl FileStore {
         };
         let moment = (self.moment)();
         let (kept, answer) = change(Some(&record), &moment);
-        if let Some(Kept { budget, ttl }) = kept {
-            let record = Record::of(&budget, ttl, &moment, Some(&record));
-            write(folder, name, &file, &record, next, length)?;
+        if let Some(kept) = kept {
+            write(folder, name, &file, &kept.record(&moment, Some(&record)), next, length)?;
         }
         Ok(Some(answer))
     }
@@ -157,7 +165,7 @@ impl StateStore for FileStore {
                 None => Default::default(),
             };
             let answer = budget.apply(plan, operation, now);
-            (Some(Kept { budget, ttl: scope.ttl }), answer)
+            (Some(Kept { budget, ttl: scope.ttl, fresh: false }), answer)
         })?;
         Ok(Applied { answer, notice })
     }
@@ -181,7 +189,7 @@ impl StateStore for FileStore {
             return Ok((false, None));
         }
         let (found, notice) = self.update(name, LOCK_WAIT, |record, _| match record {
-            Some(record) => (Some(Kept { budget: record.fresh(), ttl: record.ttl() }), true),
+            Some(record) => (Some(Kept { budget: record.fresh(), ttl: record.ttl(), fresh: true }), true),
             None => (None, false),
         })?;
         // What is set aside starts afresh with the next use.
@@ -201,7 +209,7 @@ impl StateStore for FileStore {
             budget.quota = Some(RetryQuota::restore(plan, level, 0, budget.now));
             let ttl = record.map_or(scope.ttl, Record::ttl);
             let state = ScopeState { name: scope.name.clone(), budget: budget.clone(), updated: moment.wall };
-            (Some(Kept { budget, ttl }), state)
+            (Some(Kept { budget, ttl, fresh: false }), state)
         })
     }
 
@@ -596,6 +604,9 @@ mod tests {
         assert_eq!(bench.store.reset(&x), Ok((true, None)));
         assert!(!bench.store.show(&x).unwrap().unwrap().unwrap().budget.limiter.is_enabled());
         assert_eq!(bench.shown(), (10, 10));
+        // Full is what the next run has for it.
+        assert_eq!(bench.tokens(QuotaPlan { capacity: 70, ..PLAN }, 0), (Grant::Granted, Some(70)));
+        assert_eq!(bench.tokens(QuotaPlan { capacity: 700, ..PLAN }, 0), (Grant::Granted, Some(70)));
         let (was_there, notice) = bench.store.reset(&scope("z").name).unwrap();
         assert!(was_there && notice.unwrap().contains("z.scope.damaged"));
         assert_eq!(bench.store.show(&scope("z").name), Ok(None));

@@ -62,6 +62,9 @@ pub(super) struct Record {
     boot: Option<String>,
     boot_us: u64,
     limiter: Option<RateLimiter>,
+    /// Whether the scope starts afresh with its next use, whatever else stands here.
+    #[serde(default)]
+    fresh: bool,
     end: u64,
 }
 
@@ -103,8 +106,14 @@ impl Record {
             boot: moment.boot.clone(),
             boot_us: micros(moment.since_boot),
             limiter: Some(&budget.limiter).filter(|limiter| **limiter != RateLimiter::new()).cloned(),
+            fresh: false,
             end: sequence,
         }
+    }
+
+    /// The same, of a scope that starts afresh with its next use.
+    pub(super) fn starting_afresh(self) -> Self {
+        Self { fresh: true, ..self }
     }
 
     /// The record that counts in these bytes, and where the next one goes; or what is wrong
@@ -184,6 +193,9 @@ impl Record {
     /// The budget, and which point of its time a moment is; `None` where it lay unused too
     /// long for that.
     pub(super) fn budget(&self, moment: &Moment) -> Option<(Budget, Duration)> {
+        if self.fresh {
+            return None;
+        }
         let elapsed = self.until(moment);
         let now = self.clock_us.checked_add(elapsed).filter(|now| *now <= MOST && elapsed < self.ttl_us)?;
         let then = Duration::from_micros(self.clock_us);
@@ -235,11 +247,11 @@ impl Record {
             return Err("has only a part of a quota".into());
         }
         for (field, number, most) in [
-            ("sequence", Some(self.sequence), MOST),
+            ("sequence", Some(self.sequence), MOST / 2),
             ("billionths", self.billionths, NANO - 1),
             ("remainder", self.remainder, NANO - 1),
             ("refill", self.refill, MOST_REFILL),
-            ("clock_us", Some(self.clock_us), MOST),
+            ("clock_us", Some(self.clock_us), MOST / 2),
         ] {
             if let Some(number) = number.filter(|number| *number > most) {
                 return Err(format!("has {number} as {field}, more than {most}"));
@@ -341,19 +353,20 @@ mod tests {
             *value = serde_json::from_str(if field == "enabled" { "false" } else { longest }).unwrap();
         }
         let most = Record {
-            sequence: MOST,
+            sequence: MOST / 2,
             tokens: Some(u32::MAX),
             billionths: Some(NANO - 1),
             remainder: Some(NANO - 1),
             capacity: Some(u32::MAX),
             refill: Some(MOST_REFILL),
             ttl_us: u64::MAX,
-            clock_us: MOST,
+            clock_us: MOST / 2,
             updated: u64::MAX,
             boot: Some("12345678-1234-1234-1234-123456789012".into()),
             boot_us: u64::MAX,
             limiter: serde_json::from_value(limiter).unwrap(),
-            end: MOST,
+            fresh: false,
+            end: MOST / 2,
             ..record(1)
         };
         assert!(most.slot().is_some(), "{} bytes", text(&most).len());

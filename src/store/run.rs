@@ -17,6 +17,8 @@ pub struct RunBudget {
     is_shared: bool,
     /// Whether the run's last retry was paid by the scope's budget; `None` before the first.
     paid_by_scope: Option<bool>,
+    /// What it was told of the tokens last.
+    tokens: Option<u32>,
 }
 
 struct Shared {
@@ -31,7 +33,7 @@ struct Shared {
 impl RunBudget {
     /// A budget of the run's own, full at its start.
     pub fn private(plan: BudgetPlan) -> Self {
-        Self { plan, own: Budget::default(), shared: None, is_shared: false, paid_by_scope: None }
+        Self { plan, own: Budget::default(), shared: None, is_shared: false, paid_by_scope: None, tokens: None }
     }
 
     /// The budget of a scope; the run's own wherever that cannot be had.
@@ -60,7 +62,14 @@ impl RunBudget {
         elapsed: Duration,
         left: Option<Duration>,
     ) -> (Answer, Option<String>) {
+        let needs_none = matches!(operation, Operation::Book { entry: Entry::Nothing | Entry::Success { .. }, .. });
+        if self.shared.is_some() && left == Some(Duration::ZERO) && needs_none {
+            // The run is over, and its own budget is not what there is to tell of.
+            let (grant, wait) = (Grant::Granted, Duration::ZERO);
+            return (Answer { grant, wait, tokens: self.tokens, now: elapsed }, None);
+        }
         let (answer, notice) = self.apply_somewhere(operation, elapsed, left);
+        self.tokens = answer.tokens;
         let Operation::Book { entry: Entry::Retry { .. }, .. } = operation else { return (answer, notice) };
         if answer.grant == Grant::Granted {
             self.paid_by_scope = Some(self.is_shared);
@@ -208,5 +217,16 @@ mod tests {
         let mut budget = RunBudget::shared(plan, away(), scope);
         assert_eq!(budget.apply(&Operation::Take, Duration::ZERO, Some(Duration::ZERO)).1, None);
         assert!(budget.apply(&Operation::Take, Duration::ZERO, Some(Duration::from_secs(1))).1.is_some());
+        // Where the run is over, what the scope said last is told.
+        let plan = BudgetPlan { quota: Some(QuotaPlan::default()), limiter: false };
+        let scope = Scope { name: ScopeName::new("x").unwrap(), ttl: Duration::from_secs(60) };
+        let mut budget = RunBudget::shared(plan, Box::new(Failing(vec![false; 9], Budget::default())), scope);
+        let end = Operation::Book { throttled: false, entry: Entry::Nothing };
+        let left =
+            |budget: &mut RunBudget, operation| budget.apply(operation, Duration::ZERO, Some(Duration::ZERO)).0.tokens;
+        assert_eq!(left(&mut budget, &end), None);
+        let entry = Entry::Retry { cost: 10, start: Some(Start { delay: Duration::ZERO, longest: None }) };
+        budget.apply(&Operation::Book { throttled: false, entry }, Duration::ZERO, None);
+        assert_eq!(left(&mut budget, &end), Some(490));
     }
 }

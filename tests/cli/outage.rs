@@ -66,3 +66,25 @@ fn the_bucket_drains_from_the_documented_share_of_failures_on() {
     assert_eq!(growth(&lab, "three-tenths", throttled, [70, 21, 6, 3]), 10);
     assert_eq!(growth(&lab, "third", throttled, [54, 18, 6, 3]), -6);
 }
+
+#[test]
+fn waiters_whose_deadline_comes_first_start_nothing() {
+    let lab = Lab::new();
+    for _ in 0..3 {
+        let slow = lab.bare("-q --mode adaptive --scope slow -n 1 --throttle-on 75").sh("exit 75").finish();
+        slow.exited(75);
+    }
+    // The next token is there in two seconds, and only one of them can have it.
+    let deadlines = ["1.9", "2", "2.02", "2.1"].into_iter().cycle().take(12);
+    let start = |deadline: &str| {
+        lab.run(&format!("-q --mode adaptive --scope slow --deadline {deadline}")).sh("echo >>$D/started").start()
+    };
+    let runs: Vec<_> = deadlines.map(start).collect();
+    for run in runs {
+        let run = run.finish();
+        if run.last()["attempts"] == 0 {
+            run.exited(124).stopped(0, "deadline");
+        }
+    }
+    assert!(lab.lines("started").len() <= 1, "{} started", lab.lines("started").len());
+}

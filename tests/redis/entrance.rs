@@ -73,6 +73,7 @@ fn passwords_and_users() {
     let mut store = patient_store(&whole);
     assert_eq!(store.list().map(|scopes| scopes.len()), Ok(1));
     assert_eq!(store.reset(&scope("x").name), Ok((true, None)));
+    server.ask(&["DEL", "retryx:scope:{x}"]);
     for user in ["empty", "bare", "half", "elsewhere"] {
         stays_out(&at(&format!("{user}:hush@")), "does not permit it");
     }

@@ -82,8 +82,16 @@ fn scopes_are_listed_shown_set_and_reset() {
         Some(500)
     );
     assert_eq!(tokens(store.show(&scope("new").name).expect("an answer").and_then(Result::ok).as_ref()), Some(500));
+    let throttled = Operation::Book { throttled: true, entry: Entry::Nothing };
+    store.apply(&scope("b"), &BudgetPlan { limiter: true, ..plan(100, 0) }, &throttled, None).expect("an answer");
+    left(&mut store, &scope("b"), &plan(100, 0), 100);
     assert_eq!(store.reset(&scope("b").name), Ok((true, None)));
-    assert_eq!(store.show(&scope("b").name), Ok(None));
+    let afresh = store.show(&scope("b").name).expect("an answer").and_then(Result::ok);
+    assert_eq!(tokens(afresh.as_ref()), Some(100));
+    assert!(afresh.is_some_and(|scope| !scope.budget.limiter.is_enabled()));
+    // Full is what the next run has for it.
+    assert_eq!(left(&mut store, &scope("b"), &plan(700, 0), 0), Some(700));
+    assert_eq!(left(&mut store, &scope("b"), &plan(7000, 0), 0), Some(700));
     assert_eq!(store.place(), server.address());
 }
 

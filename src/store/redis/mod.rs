@@ -264,10 +264,10 @@ impl StateStore for RedisStore {
     fn reset(&mut self, name: &ScopeName) -> Result<(bool, Option<String>), Unshared> {
         let patience = self.link.patience(ADMINISTRATION);
         let reply = self.run(SCRIPT, name, &["reset".into()], patience)?;
-        match reply {
-            Reply::Integer(count @ (0 | 1)) => Ok((count == 1, None)),
-            _ => Err(self.strange()),
-        }
+        let list = if let Reply::List(list) = &reply { &list[..] } else { &[] };
+        let [Reply::Integer(there @ (0 | 1)), wrong] = list else { return Err(self.strange()) };
+        let wrong = Some(wrong.text()).filter(|wrong| !wrong.is_empty());
+        Ok((*there == 1, wrong.map(|wrong| self.damaged(name, &wrong))))
     }
 
     fn set(&mut self, scope: &Scope, tokens: u32, plan: QuotaPlan) -> Result<(ScopeState, Option<String>), Unshared> {

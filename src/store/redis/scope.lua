@@ -85,7 +85,7 @@ end
 
 -- The state that is kept; nothing where there is none. The second is what is wrong with it.
 local function load()
-    local names = {'schema', 'clock_us', 'updated_us', 'ttl_ms', 'limiter_enabled'}
+    local names = {'schema', 'clock_us', 'updated_us', 'ttl_ms', 'fresh', 'limiter_enabled'}
     for _, name in ipairs(QUOTA) do
         names[#names + 1] = name
     end
@@ -107,7 +107,8 @@ local function load()
     if found.schema ~= '1' then
         return nil, 'schema'
     end
-    local state = {clock = whole_number(found.clock_us, MOST_TIME), ttl = whole_number(found.ttl_ms, MOST_TIME)}
+    local state = {clock = whole_number(found.clock_us, MOST_TIME), ttl = whole_number(found.ttl_ms, MOST_TIME),
+        fresh = found.fresh == '1'}
     if not state.clock then
         return nil, 'clock_us'
     end
@@ -248,10 +249,6 @@ local function written(number)
     return string.format('%.17g', number)
 end
 
-if operation == 'reset' then
-    return redis.call('DEL', KEYS[1])
-end
-
 local state, wrong = load()
 local is_new = not state
 if is_new then
@@ -269,7 +266,8 @@ end
 state.clock = clock
 
 local function save()
-    local fields = {'schema', '1', 'clock_us', written(state.clock), 'updated_us', written(time), 'ttl_ms', ttl}
+    local fields = {'schema', '1', 'clock_us', written(state.clock), 'updated_us', written(time), 'ttl_ms', ttl,
+        'fresh', state.fresh and '1' or '0'}
     local function add(name, value)
         fields[#fields + 1] = name
         fields[#fields + 1] = value
@@ -312,8 +310,28 @@ if operation == 'set' then
     state.updated, is_new = time, false
     -- How long it may lie unused is for its runs to say.
     ttl = state.ttl and state.ttl > 0 and written(state.ttl) or ttl
+    state.fresh = false
     save()
     return shown()
+end
+
+-- Full by the numbers that it had, until the next run gives its own.
+if operation == 'reset' then
+    if not is_new then
+        local quota = state.quota
+        if quota then
+            quota.tokens, quota.billionths, quota.remainder = quota.capacity, 0, 0
+        end
+        state.limiter, state.fresh = nil, true
+        ttl = state.ttl and state.ttl > 0 and written(state.ttl) or '3600000'
+        redis.call('DEL', KEYS[1])
+        save()
+    end
+    return {(is_new and not wrong) and 0 or 1, wrong or ''}
+end
+
+if state.fresh then
+    state.quota, state.fresh = nil, false
 end
 
 -- The numbers of the run's quota take the place of what was there; no token comes in by that.
