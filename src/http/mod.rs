@@ -128,10 +128,9 @@ pub struct Requester<'a> {
     reach: Reach,
     /// Whether some of it went where the key that makes it safe did not go.
     without_key: bool,
-    /// Whether the body of a failure broke off.
-    failed_in_part: bool,
-    /// The body of a failure that is to be written.
+    /// The body of a failure that may be written, and how much of it is there.
     failed_body: Spool,
+    failed: Failed,
     reader_gone: bool,
     last: Last,
     attempts: u64,
@@ -151,9 +150,9 @@ impl<'a> Requester<'a> {
             dump: plan.dump_heads.as_deref().map(SideFile::new).transpose()?,
             kept: None,
             reach: Reach::Nowhere,
-            failed_in_part: false,
             without_key: false,
             failed_body: Spool::new(plan.output.spool_folder.clone()),
+            failed: Failed::None,
             reader_gone: false,
             last: Last::default(),
             attempts: 0,
@@ -362,6 +361,9 @@ impl<'a> Requester<'a> {
         let most = if redirects { DRAINED } else { DRAINED.max(LOOKED_AT as u64) };
         let patient = waiter.patient(PATIENCE);
         let failed = &mut self.failed_body;
+        if keep {
+            self.failed = Failed::Part;
+        }
         let mut seen = 0u64;
         let received = receive(&mut kept.connection, framing, if keep { waiter } else { &patient }, |bytes| {
             seen += bytes.len() as u64;
@@ -378,10 +380,14 @@ impl<'a> Requester<'a> {
             }
         });
         match received {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                if keep {
+                    self.failed = Failed::Whole;
+                }
+                Ok(())
+            }
             Err(Failure::Fault { fault, .. }) if fault != Fault::Write => {
                 kept.may_keep = false;
-                self.failed_in_part = keep;
                 Ok(())
             }
             Err(other) => Err(other),
@@ -400,6 +406,17 @@ impl<'a> Requester<'a> {
                     _ => false,
                 }
     }
+}
+
+/// How much of a failure's body is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Failed {
+    /// There is none, or none that is kept.
+    None,
+    /// It broke off, or a time limit passed.
+    Part,
+    /// All of it.
+    Whole,
 }
 
 /// A connection with what must be known to use it again.
@@ -434,7 +451,7 @@ impl AttemptRunner for Requester<'_> {
         let waiter = self.waiter();
         let started = self.clock.elapsed().running;
         self.attempts = facts.attempt;
-        (self.reach, self.failed_in_part) = (Reach::Nowhere, false);
+        (self.reach, self.failed) = (Reach::Nowhere, Failed::None);
         self.without_key = false;
         self.last = Last { url: self.plan.url.to_string(), method: self.plan.method.clone(), ..Last::default() };
         self.connector.moments = Moments::default();
@@ -508,38 +525,30 @@ impl Requester<'_> {
             file.write(&heads, waiter)?;
         }
         let include = self.plan.output.include;
-        if success && !self.output.is_whole() && !self.last.head.raw.is_empty() {
-            // A rule of the user's made a success of it.
-            let heads = if include { &heads[..] } else { b"" };
-            self.expect_whole_failure()?;
-            self.output.finish_failure(heads, &self.failed_body, waiter)?;
-        } else if success {
-            self.output.finish(waiter)?;
-        } else if self.plan.output.failures == Failures::Written && !self.last.head.raw.is_empty() {
-            let heads = if include { &heads[..] } else { b"" };
-            // A rule of the user's may have made a failure of a body that is good and whole.
-            if self.output.is_whole() {
-                self.output.finish(waiter)?;
-            } else {
-                self.expect_whole_failure()?;
+        // A rule of the user's may have made a success of a failure, or a failure of a body that is
+        // good and whole.
+        let wanted = success || self.plan.output.failures == Failures::Written;
+        match self.failed {
+            _ if self.output.is_whole() && wanted => self.output.finish(waiter)?,
+            Failed::Whole if wanted => {
+                let heads = if include { &heads[..] } else { b"" };
                 self.output.finish_failure(heads, &self.failed_body, waiter)?;
             }
-        } else if include && self.output.is_stdout() && !self.output.is_released() {
-            write_stdout(&heads, waiter)?;
+            Failed::Part if wanted => {
+                // Half of it would look like a whole one.
+                let text = "the body of the failure broke off, and none of it is written";
+                return Err(Failure::new(Fault::Partial, text));
+            }
+            _ if !success && include && self.output.is_stdout() && !self.output.is_released() => {
+                write_stdout(&heads, waiter)?;
+            }
+            _ => {}
         }
         if let Some(format) = &self.plan.write_out {
             let text = write_out::fill(format, &self.figures(success));
             write_stdout(text.stdout.as_bytes(), waiter)?;
             // What cannot be said cannot be said to anybody.
             let _ = std::io::Write::write_all(&mut std::io::stderr(), text.stderr.as_bytes());
-        }
-        Ok(())
-    }
-
-    /// Half of a failure's body would look like a whole one.
-    fn expect_whole_failure(&self) -> Result<(), Failure> {
-        if self.failed_in_part {
-            return Err(Failure::new(Fault::Partial, "the body of the failure broke off, and none of it is written"));
         }
         Ok(())
     }

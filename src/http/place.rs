@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -41,6 +42,9 @@ pub(super) fn place(plan: &OutputPlan) -> Result<Place, String> {
 
 fn place_of(path: &Path) -> Result<Place, String> {
     let unwritable = |error: io::Error| format!("{} cannot be written: {}", path.display(), cause(&error));
+    if path.as_os_str().as_bytes().ends_with(b"/") {
+        return Err(format!("{} is the name of a folder; name a file", path.display()));
+    }
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {

@@ -230,10 +230,13 @@ impl<'a> Session<'a> {
         } else {
             delay.wait = server.join(computed, None);
         }
-        if delay.wait > computed {
-            let by_output = matches!(server, ServerDelay::Output(_));
-            delay.source = if by_output { DelaySource::Output } else { DelaySource::Server };
-        }
+        // Where the formula gives more by itself, only the spread is the server's.
+        delay.source = match server {
+            ServerDelay::Output(wanted) if wanted > computed => DelaySource::Output,
+            ServerDelay::RetryAfter(wanted) if wanted > computed => DelaySource::Server,
+            ServerDelay::Aws(_) if delay.wait > computed => DelaySource::Server,
+            _ => delay.source,
+        };
         Ok(())
     }
 
@@ -396,6 +399,20 @@ mod tests {
             Duration::ZERO,
         );
         assert_eq!(reason(done), StopReason::Success);
+    }
+
+    #[test]
+    fn only_who_asked_for_more_than_the_formula_is_the_source() {
+        let mut plan = plan();
+        plan.backoff = Backoff { base: Duration::from_secs(2), jitter: Jitter::Equal, ..plan.backoff };
+        for (seconds, source) in [(0, DelaySource::Backoff), (1, DelaySource::Backoff), (3, DelaySource::Server)] {
+            let mut run = Run::new(&plan, 7);
+            run.session.start_attempt();
+            let server = Some(ServerDelay::RetryAfter(Duration::from_secs(seconds)));
+            let attempt = Judged { outcome: &FAILED, class: Class::Transient, server };
+            let Decision::Retry(retry) = run.decide(attempt, None, Duration::ZERO) else { panic!("no retry") };
+            assert_eq!(retry.delay.source, source, "{seconds}");
+        }
     }
 
     #[test]

@@ -406,3 +406,46 @@ fn names_come_from_the_url() {
     }
     assert_eq!(names(&lab), ["name.txt"]);
 }
+
+// What is not whole replaces nothing, also where the bodies of failures are wanted.
+#[test]
+fn a_body_that_is_cut_leaves_the_file_as_it_was() {
+    let lab = Lab::new();
+    let cut = |status: u16| Answer::head(status, &["Content-Length: 10"]).send("0123");
+    for (words, answer, code) in [
+        ("", cut(200).close(), 18),
+        ("--fail-with-body", cut(200).close(), 18),
+        ("--fail-with-body -m 0.3", cut(200).stall(), 28),
+        ("--fail-with-body -m 0.3", cut(404).stall(), 28),
+        ("--fail-with-body", cut(404).close(), 22),
+        ("--fail-with-body -m 0.3", Answer::silence(), 28),
+    ] {
+        let server = Server::new([answer]);
+        lab.write("file", "as it was");
+        let run = lab.run("-n 1 http").words(words).words("-o file").arg(server.url("/")).finish();
+        run.exited(code);
+        assert_eq!(lab.read("file"), "as it was", "{words}");
+        let run = lab.run("-n 1 http").words(words).words("-o new").arg(server.url("/")).finish();
+        run.exited(code);
+        assert!(!lab.path("new").exists(), "{words}");
+    }
+    // A rule that makes a success of what has no body makes no file.
+    for (rule, answer) in
+        [("any", Answer::silence().close()), ("timeout", Answer::silence()), ("any", cut(200).close())]
+    {
+        let server = Server::new([answer]);
+        let options = format!("-n 1 --timeout 0.5 --succeed-on {rule} http -o file");
+        lab.run(&options).arg(server.url("/")).finish().exited(0);
+        assert_eq!(lab.read("file"), "as it was", "{rule}");
+    }
+}
+
+#[test]
+fn the_name_of_a_folder_is_refused_before_anything_is_sent() {
+    let lab = Lab::new();
+    let server = Server::new([Answer::new(200, &[], "good")]);
+    for words in ["-o missing/", "-D missing/", "-o home/"] {
+        lab.bare("http -d x").words(words).arg(server.url("/")).finish().exited(125).says(&["folder"]);
+    }
+    assert_eq!(server.connections(), 0);
+}
