@@ -1260,7 +1260,7 @@ pub static OPTIONS: [Opt; 114] = [
         choices: &[],
         heading: ANSWER,
         help: "Print this afterwards, as in '%{http_code} %{num_attempts}\\n'",
-        more: "Variables: http_code, response_code, http_version, content_type, num_redirects, redirect_url, url_effective, method, scheme, size_download, size_upload, time_total, num_retries, num_attempts, time_waited",
+        more: "Variables: http_code, response_code, http_version, content_type, num_headers, num_redirects, redirect_url, url_effective, url, method, scheme, header_json, size_download, size_upload, size_header, speed_download, speed_upload, remote_ip, remote_port, time_namelookup, time_connect, time_appconnect, time_pretransfer, time_starttransfer, time_redirect, time_total, filename_effective, exitcode, errormsg, urlnum, ssl_verify_result, stdout, stderr, onerror, num_retries, num_attempts, time_waited, and %header{NAME}",
     },
     Opt {
         id: Id::NoBuffer,

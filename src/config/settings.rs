@@ -173,7 +173,8 @@ impl Settings {
         let rank = |id| self.sources.get(&id).map(|(rank, _)| rank);
         match (self.quiet.unwrap_or(false), self.verbose) {
             (true, 1..) if rank(Id::Quiet) == rank(Id::Verbose) => {
-                Err(UsageError("--quiet and --verbose contradict each other: give one".into()))
+                let (quiet, verbose) = (self.place(Id::Quiet), self.place(Id::Verbose));
+                Err(UsageError(format!("{quiet} and {verbose} contradict each other: give one")))
             }
             (true, 1..) if rank(Id::Quiet) < rank(Id::Verbose) => Ok(Verbosity::Verbose),
             (true, _) => Ok(Verbosity::Quiet),

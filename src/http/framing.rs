@@ -50,8 +50,9 @@ impl Head {
                     fields: response.headers.iter().map(|field| (field.name.to_owned(), text(field.value))).collect(),
                     raw: bytes[..length].to_vec(),
                 };
-                if !(100..600).contains(&head.status) {
-                    return Err(Failure::new(Fault::Weird, format!("the status {} is none", head.status)));
+                // Those from 600 on mean nothing, but some servers use them.
+                if head.status < 100 {
+                    return Err(Failure::new(Fault::Weird, format!("{} is no status of HTTP", head.status)));
                 }
                 Ok(Some((head, length)))
             }

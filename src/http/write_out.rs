@@ -317,4 +317,13 @@ mod tests {
         let known = |name: &&str| figures.value(name).is_some() || ["stdout", "stderr", "onerror"].contains(name);
         assert!(VARIABLES.iter().all(known));
     }
+
+    #[test]
+    fn the_help_names_all_variables() {
+        use crate::cli::options::{Id, OPTIONS};
+        let option = OPTIONS.iter().find(|option| option.id == Id::WriteOut).unwrap();
+        for name in VARIABLES {
+            assert!(option.more.contains(&format!(" {name},")), "{name}");
+        }
+    }
 }

@@ -238,3 +238,14 @@ fn the_end_says_what_failed() {
     run.exited(9);
     assert_eq!(run.stderr, "");
 }
+
+#[test]
+fn a_status_that_means_nothing_is_a_failure_for_good() {
+    let lab = Lab::new();
+    for status in [600, 999] {
+        let server = Server::new([Answer::new(status, &[], "what")]);
+        ask(&lab, "", &server).exited(22).stopped(1, "permanent").says(&[&status.to_string()]);
+    }
+    let server = Server::new([Answer::new(99, &[], "what")]);
+    ask(&lab, "--max-attempts 1", &server).exited(8);
+}
