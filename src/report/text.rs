@@ -299,7 +299,7 @@ impl<'a> Text<'a> {
                 format!("giving up after {tries}: {history}")
             }
             StopReason::TotalTimeout => format!(
-                "giving up after {tries}: {history}; no time is left for another attempt within --total-timeout {}",
+                "giving up after {tries}: {history}; another attempt would pass --total-timeout {}",
                 human(self.plan.session.limits.total_timeout.unwrap_or_default())
             ),
             StopReason::ServerDelay { wanted } if human(*wanted) == "endless" => {
