@@ -213,7 +213,8 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
     /// Waits for the rate limiter's token, where there is a limiter; says why no attempt may
     /// follow where a signal or a limit comes first.
     fn pace(&mut self) -> Result<(), StopReason> {
-        let mut turns = 0u32;
+        let started = self.clock.elapsed().boot;
+        let mut is_said = false;
         while self.budget.paces() {
             let elapsed = self.clock.elapsed().boot;
             let left = time_for(&Operation::Take, &self.plan.session.limits, elapsed);
@@ -231,15 +232,17 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
                 return Err(reason);
             }
             let is_shared = self.budget.is_shared();
-            if turns == 0 {
+            if !std::mem::replace(&mut is_said, true) {
                 let attempt = self.session.attempts() + 1;
                 self.reporter.report(&Event::Paced { attempt, delay: answer.wait, is_shared });
             }
-            let courtesy = if is_shared { courtesy(answer.wait, turns) } else { Duration::ZERO };
-            turns = turns.saturating_add(1);
-            // The courtesy ends where the limits do; then the token is asked for once more.
-            let longest = self.plan.session.limits.longest_wait(elapsed).unwrap_or(Duration::MAX);
-            if let Wake::Interrupted(signal) = self.wait(answer.wait.saturating_add(courtesy).min(longest)) {
+            let waited = elapsed.saturating_sub(started);
+            let courtesy = if is_shared { courtesy(answer.wait, waited) } else { Duration::ZERO };
+            // There is none where a limit would come first.
+            let longest = self.plan.session.limits.longest_wait(elapsed);
+            let polite =
+                Some(answer.wait.saturating_add(courtesy)).filter(|wait| longest.is_none_or(|most| *wait < most));
+            if let Wake::Interrupted(signal) = self.wait(polite.unwrap_or(answer.wait)) {
                 return Err(StopReason::Interrupted(signal));
             }
         }
@@ -302,12 +305,13 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
     }
 }
 
-/// How much longer than for the token itself an attempt waits that has lost it so often to
-/// others of its scope: who waits longer goes first, as nobody keeps a list of who waits.
-fn courtesy(wait: Duration, turns: u32) -> Duration {
+/// How much longer than for the token itself an attempt of a scope waits: the less, the longer
+/// it will have waited by then. So who came first goes first, as nobody keeps a list of who
+/// waits; without it the last of forty may wait four times as long.
+fn courtesy(wait: Duration, waited: Duration) -> Duration {
     const MOST: Duration = Duration::from_millis(50);
-    let shares = turns.saturating_add(1).saturating_pow(2);
-    (wait / 4).min(MOST) / shares
+    let shares = (1.0 + 4.0 * waited.saturating_add(wait).as_secs_f64()).powi(2);
+    MOST.div_f64(shares).min(wait)
 }
 
 /// How long the store may take for an operation, where that is up to the run's limits.
@@ -571,6 +575,16 @@ mod tests {
             assert_eq!(events, ["run", "stop"]);
             assert_eq!(clock.0.get(), Duration::ZERO);
         }
+    }
+
+    #[test]
+    fn who_has_waited_longer_is_less_polite() {
+        let ms = Duration::from_millis;
+        let all = [(ms(2000), ms(0)), (ms(100), ms(1000)), (ms(100), ms(300)), (ms(50), ms(0))];
+        let courtesies: Vec<_> = all.into_iter().map(|(wait, waited)| courtesy(wait, waited)).collect();
+        assert!(courtesies.is_sorted() && courtesies[0] < ms(1) && courtesies[3] > ms(30), "{courtesies:?}");
+        assert_eq!(courtesy(ms(1), ms(0)), ms(1));
+        assert_eq!(courtesy(Duration::MAX, Duration::MAX), Duration::ZERO);
     }
 
     #[test]

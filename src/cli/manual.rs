@@ -374,7 +374,8 @@ const QUOTA: &[Part] = &[
         (
             "`quota reset NAME`",
             "Makes the scope start afresh: its limiter is idle, and its bucket full, with the capacity that the next run has. It \
-             prints nothing. Where there is no such scope, there is nothing to do, and a message says so.",
+             prints nothing. Runs that wait for the limiter wait on. Where there is no such scope, there is nothing to do, and \
+             a message says so.",
         ),
         (
             "`quota set NAME --tokens N`",
@@ -771,7 +772,7 @@ pub const AFTER_OPTIONS: &[Section] = &[
             ),
             Part::Options(Sub::Http),
             Part::Text(
-                "The body of a good answer, with a status from 200 to 399, is written, to standard output or to the file. A status that ends the run as a \
+                "The body of a good answer, with a status from 200 to 399, is written, to standard output or to the file; a 304 has none, and leaves the file as it is. A status that ends the run as a \
                  failure exits 22, with or without `-f`, and its body is written with `--fail-with-body` only. The \
                  exit statuses of failures without an answer are curl's: 1 (the scheme is not spoken), 3 (URL), 5 \
                  (proxy's name), 6 (name), 7 (connection), 8 (no HTTP), 18 (the body ended early, or its checksum is \

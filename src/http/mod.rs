@@ -535,6 +535,9 @@ impl Requester<'_> {
                 self.output.finish_failure(heads, &self.failed_body, waiter)?;
             }
             Failed::Part if wanted => {
+                if include && self.output.is_stdout() && !self.output.is_released() {
+                    write_stdout(&heads, waiter)?;
+                }
                 // Half of it would look like a whole one.
                 let text = "the body of the failure broke off, and none of it is written";
                 return Err(Failure::new(Fault::Partial, text));
