@@ -70,20 +70,22 @@ fn the_bucket_drains_from_the_documented_share_of_failures_on() {
 #[test]
 fn waiters_whose_deadline_comes_first_start_nothing() {
     let lab = Lab::new();
+    let options = "-q --mode adaptive --scope slow -n 1 --throttle-on 75";
     for _ in 0..3 {
-        let slow = lab.bare("-q --mode adaptive --scope slow -n 1 --throttle-on 75").sh("exit 75").finish();
-        slow.exited(75);
+        lab.bare(options).sh("exit 75").finish().exited(75);
     }
-    // The next token is there in two seconds, and only one of them can have it.
+    // The next token is there in two seconds, and only one of them can have it; who has it is
+    // throttled again, so that there is no other for two seconds more.
     let deadlines = ["1.9", "2", "2.02", "2.1"].into_iter().cycle().take(12);
-    let start = |deadline: &str| {
-        lab.run(&format!("-q --mode adaptive --scope slow --deadline {deadline}")).sh("echo >>$D/started").start()
-    };
+    let start =
+        |deadline: &str| lab.run(&format!("{options} --deadline {deadline}")).sh("echo >>$D/started; exit 75").start();
     let runs: Vec<_> = deadlines.map(start).collect();
     for run in runs {
         let run = run.finish();
         if run.last()["attempts"] == 0 {
             run.exited(124).stopped(0, "deadline");
+        } else {
+            run.exited(75);
         }
     }
     assert!(lab.lines("started").len() <= 1, "{} started", lab.lines("started").len());
