@@ -337,11 +337,13 @@ mod tests {
     use std::cell::Cell;
     use std::collections::VecDeque;
     use std::ffi::OsString;
+    use std::rc::Rc;
 
     use super::*;
     use crate::cli::{Invocation, parse};
     use crate::clock::Elapsed;
-    use crate::policy::TimeLimit;
+    use crate::policy::{BudgetPlan, QuotaPlan, TimeLimit};
+    use crate::store::{Applied, Looked, Scope, ScopeName, ScopeState, StateStore, Unshared};
 
     /// Time that only attempts and waits move.
     struct FakeClock(Cell<Duration>);
@@ -585,6 +587,58 @@ mod tests {
         assert!(courtesies.is_sorted() && courtesies[0] < ms(1) && courtesies[3] > ms(30), "{courtesies:?}");
         assert_eq!(courtesy(ms(1), ms(0)), ms(1));
         assert_eq!(courtesy(Duration::MAX, Duration::MAX), Duration::ZERO);
+    }
+
+    /// A store that takes its time, of which the clock knows, and then says nothing.
+    struct Slow(Rc<FakeClock>, Duration);
+
+    impl StateStore for Slow {
+        fn apply(
+            &mut self,
+            _: &Scope,
+            _: &BudgetPlan,
+            _: &Operation,
+            left: Option<Duration>,
+        ) -> Result<Applied, Unshared> {
+            self.0.pass(left.map_or(self.1, |left| left.min(self.1)));
+            Err(Unshared("it says nothing".into()))
+        }
+        fn list(&mut self) -> Result<Vec<Looked>, Unshared> {
+            Ok(Vec::new())
+        }
+        fn show(&mut self, _: &ScopeName) -> Result<Option<Looked>, Unshared> {
+            Ok(None)
+        }
+        fn reset(&mut self, _: &ScopeName) -> Result<(bool, Option<String>), Unshared> {
+            Ok((false, None))
+        }
+        fn set(&mut self, _: &Scope, _: u32, _: QuotaPlan) -> Result<(ScopeState, Option<String>), Unshared> {
+            Err(Unshared("it says nothing".into()))
+        }
+        fn place(&self) -> String {
+            String::new()
+        }
+    }
+
+    #[test]
+    fn a_slow_store_has_what_the_limits_leave_and_no_attempt_starts_after_them() {
+        for (limit, attempts, passed) in [
+            ("--deadline 1", 1, 200),
+            // The moment by which every wait may be late is all that it gets then.
+            ("--deadline 0.01", 1, 50),
+            ("--total-timeout 1", 1, 200),
+            ("--total-timeout 0.05", 0, 50),
+        ] {
+            let plan = plan(&format!("retryx --mode adaptive {limit} x"));
+            let clock = Rc::new(FakeClock(Cell::default()));
+            let mut runner = FakeRunner::new(&clock, [Outcome::Exited(0)]);
+            let scope = Scope { name: ScopeName::new("x").unwrap(), ttl: Duration::from_secs(60) };
+            let store = Slow(Rc::clone(&clock), Duration::from_millis(200));
+            let budget = RunBudget::shared(plan.session.budget, Box::new(store), scope);
+            let (summary, _) = drive_with(budget, &plan, &clock, &mut runner);
+            let left = Duration::from_millis(passed);
+            assert_eq!((summary.attempts, clock.0.get()), (attempts, left), "{limit}: {:?}", summary.reason);
+        }
     }
 
     #[test]

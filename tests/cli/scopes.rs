@@ -259,3 +259,28 @@ fn the_plan_tells_of_the_scope_and_where_it_is_from() {
     assert_eq!(setting("scope-ttl"), "1h default");
     assert_eq!(setting("state-dir"), format!("{} default", lab.path("home/.local/state/retryx").display()));
 }
+
+#[test]
+fn what_cannot_be_printed_or_kept_is_an_error() {
+    let lab = Lab::new();
+    drain(&lab, "a");
+    for script in ["retryx quota show a >&-", "retryx quota show a >/dev/full", "retryx plan >&-"] {
+        lab.shell(script).finish().exited(125).says(&["standard output"]);
+    }
+    // The limit on the size of files ends programs that do not look out for it.
+    for words in ["set a --tokens 3", "reset a", "set new --tokens 3"] {
+        let run =
+            lab.bash(&format!("(ulimit -f 0; exec retryx quota {words}) 2>&1 | cat; exit ${{PIPESTATUS[0]}}")).finish();
+        run.exited(125);
+        assert!(String::from_utf8_lossy(&run.stdout).contains("file too large"), "{words}");
+    }
+    assert!(lab.bare("quota show a").finish().text().contains("90 of 100"));
+}
+
+#[test]
+fn variables_of_runs_are_none_of_its_business() {
+    let lab = Lab::new();
+    drain(&lab, "a");
+    lab.bare("quota show a").env("RETRYX_MAX_ATTEMPTS", "zz").finish().exited(0);
+    lab.bare("quota show a").env("RETRYX_STORE", "zz").finish().exited(125).says(&["RETRYX_STORE"]);
+}

@@ -145,6 +145,13 @@ fn a_retry_after_output_says_so_where_the_output_is_no_terminal() {
     assert!(!run.messages()[1].contains(hint), "{}", run.stderr);
     let appended = File::options().append(true).open(lab.write("appended", "before\n")).unwrap();
     lab.run("-n 2 --base-delay 0").stdout(appended).sh(writes).finish().says(&[hint]);
+    // A file that grew: by itself, or by somebody else, which cannot be told apart.
+    for (script, told) in
+        [("echo part; exit 1", "it had written"), ("echo other >>$D/shared; exit 1", "it may have written")]
+    {
+        let shared = File::options().append(true).create(true).open(lab.path("shared")).unwrap();
+        lab.run("-n 2 --base-delay 0").stdout(shared).sh(script).finish().says(&[told]);
+    }
     // A pipe that keeps up, and one that nobody has read from yet.
     let run = lab.shell("retryx -n 2 --base-delay 0 -- sh -c 'echo part; exit 1' | cat").finish();
     run.exited(0).says(&[hint]);

@@ -288,6 +288,7 @@ fn what_the_file_system_cannot_do_is_said_once() {
         let script = format!("ulimit -f 1; exec $R {SCOPE} --scope {scope} -n 1 -- false 2>&1 | cat");
         let run = lab.bash(&script).finish();
         let told = String::from_utf8_lossy(&run.stdout);
+        assert!(told.contains("giving up after 1 attempt: exit status 1"), "{told}");
         assert!(scope == "q" || told.contains("newer.scope cannot be made: file too large"), "{told}");
     }
     assert_eq!(names(&lab), ["q.scope"]);
