@@ -39,10 +39,16 @@ fn a_loop_goes_on_where_the_command_made_the_interrupt_its_own() {
     // What a shell decides by: a child that exits was not killed by the key.
     let lab = Lab::new();
     let child = "trap \"echo got >>$D/m; exit 1\" INT; echo up >>$D/m; while :; do sleep 0.05; done";
-    lab.write("script.sh", format!("retryx -n 5 --base-delay 0 -- sh -c '{child}'; echo status $? >>$D/m\n"));
+    lab.write(
+        "script.sh",
+        format!("echo $$ >$D/shell; retryx -n 5 --base-delay 0 -- sh -c '{child}'; echo status $? >>$D/m\n"),
+    );
     let mut terminal = Terminal::shell(&lab);
     terminal.line("bash script.sh");
     lab.await_lines("m", 1);
+    // Bash takes the key as a reason to die until it waits for what it has started.
+    let shell = lab.await_number("shell");
+    wait_until("the script waits", || proc::state(shell) == Some('S'));
     terminal.keys(INTERRUPT);
     terminal.wait_for(PROMPT);
     assert_eq!(lab.lines("m"), ["up", "got", "status 1"]);
