@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use retryx::store::{RedisAddress, RedisStore};
 
-use crate::support::{Lab, Running, has_programs, wait_until};
+use crate::support::{Lab, Running, has_programs, variable, wait_until};
 
 /// A server. Dropped, it is killed.
 pub struct Server<'a> {
@@ -47,7 +47,12 @@ impl Client {
 
 /// Whether servers can be had.
 pub fn is_there() -> bool {
-    has_programs(&["redis-server"])
+    has_programs(&[&program().to_string_lossy()])
+}
+
+/// The server's program: what the variable `REDIS_SERVER` names, such as Valkey's, or Redis's.
+fn program() -> PathBuf {
+    variable("REDIS_SERVER").map_or_else(|| "redis-server".into(), PathBuf::from)
 }
 
 impl<'a> Server<'a> {
@@ -86,7 +91,7 @@ impl<'a> Server<'a> {
     fn process(lab: &Lab, socket: &std::path::Path, options: &str) -> Running {
         let _ = std::fs::remove_file(socket);
         let port = if options.split(' ').any(|word| word == "--port") { "" } else { "--port 0" };
-        lab.program("redis-server")
+        lab.program(program())
             .words("--appendonly no --daemonize no --save")
             .arg("")
             .words(port)
