@@ -22,7 +22,6 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use retryx::policy::{BudgetPlan, Entry, Operation, QuotaPlan, Start};
-use retryx::store::redis::PATIENCE;
 use retryx::store::{FileStore, RedisAddress, RedisStore, Scope, ScopeName, StateStore};
 
 const CAPACITY: u32 = u32::MAX;
@@ -71,7 +70,7 @@ fn redis(folder: &Path) -> Option<Child> {
 /// The store at a folder or an address.
 fn store(place: &str) -> Box<dyn StateStore> {
     if place.starts_with(SOCKET) {
-        Box::new(RedisStore::new(RedisAddress::parse(place).unwrap(), PATIENCE))
+        Box::new(RedisStore::new(RedisAddress::parse(place).unwrap()))
     } else {
         Box::new(FileStore::new(Some(place.into())))
     }

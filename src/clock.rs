@@ -10,7 +10,7 @@ use rustix::time::{
 };
 
 use crate::policy::Signal;
-use crate::process::unix::{self, clock};
+use crate::process::unix::{self, SignalSet, clock};
 use crate::signal::{Received, Signals};
 
 /// Time since the start of retryx, less the time for which Ctrl-Z held it.
@@ -197,20 +197,33 @@ impl WaitingClock for SystemClock {
     }
 }
 
-/// The system's clocks for short waits that leave signals alone: they stay pending, and the
-/// run finds them afterwards.
-pub struct DeafClock {
+/// The system's clocks for short waits that leave signals to the run: one that ends it ends the
+/// wait and stays pending, the others are found afterwards.
+pub struct BorrowedClock {
     start: Elapsed,
+    endings: OnceCell<Option<OwnedFd>>,
 }
 
-impl DeafClock {
+impl BorrowedClock {
+    /// The signals that end a run.
+    const ENDINGS: [Signal; 4] = [Signal::INT, Signal::QUIT, Signal::TERM, Signal::HUP];
+
     /// A clock that starts now.
     pub fn start() -> Self {
-        Self { start: now() }
+        Self { start: now(), endings: OnceCell::new() }
+    }
+
+    /// What tells that one of the signals is pending; what was ignored from the start ends nothing.
+    fn endings(&self) -> Option<&OwnedFd> {
+        let open = || {
+            let heard = Self::ENDINGS.into_iter().filter(|signal| !unix::is_ignored(*signal));
+            unix::signal_descriptor(&SignalSet::of(heard)).ok()
+        };
+        self.endings.get_or_init(open).as_ref()
     }
 }
 
-impl Clock for DeafClock {
+impl Clock for BorrowedClock {
     fn elapsed(&self) -> Elapsed {
         let now = now();
         Elapsed {
@@ -220,10 +233,11 @@ impl Clock for DeafClock {
     }
 }
 
-impl WaitingClock for DeafClock {
-    /// Never tells of a signal. An alarm on the clock that goes on is late by what the machine
-    /// was suspended for.
+impl WaitingClock for BorrowedClock {
+    /// Tells of a signal that ends the run and leaves it pending. An alarm on the clock that
+    /// goes on is late by what the machine was suspended for.
     fn next<'a>(&'a self, alarms: Alarms, others: &mut Vec<PollFd<'a>>) -> Event {
+        let count = others.len();
         loop {
             let elapsed = self.elapsed();
             if alarms.passed(elapsed) {
@@ -232,8 +246,16 @@ impl WaitingClock for DeafClock {
             let left = [(alarms.running, elapsed.running), (alarms.boot, elapsed.boot)];
             let left = left.into_iter().filter_map(|(alarm, now)| Some(alarm?.saturating_sub(now))).min();
             let timeout = left.and_then(|left| Timespec::try_from(left).ok());
+            others.extend(self.endings().map(|endings| PollFd::new(endings, PollFlags::IN)));
             // A poll that was interrupted or failed is looked into by the next round.
-            if poll(others, timeout.as_ref()).is_ok() && others.iter().any(|other| !other.revents().is_empty()) {
+            let ready = poll(others, timeout.as_ref()).is_ok();
+            let is_ended = others.get(count).is_some_and(|endings| !endings.revents().is_empty());
+            others.truncate(count);
+            let ending = Self::ENDINGS.into_iter().find(|signal| is_ended && unix::is_pending(*signal));
+            if let Some(signal) = ending {
+                return Event::Signal(Received { signal, from_terminal: false });
+            }
+            if ready && others.iter().any(|other| !other.revents().is_empty()) {
                 return Event::Ready;
             }
         }

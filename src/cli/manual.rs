@@ -289,7 +289,8 @@ const SCOPES: &[Part] = &[
         "Where a scope cannot be read or written, a message says so once, and the run goes on with a quota and a limiter \
          of its own, full at its start: no run ever fails or hangs for that. After 10 seconds it asks the store again; what \
          one of the two has paid for, the other gives nothing back for. A store may take 200 milliseconds for an \
-         operation of a run, less where the limits of the run leave less, and 5 seconds for one of `retryx quota`.",
+         operation of a run (or what `?timeout=` says), less where the limits of the run leave less, and at least 5 seconds \
+         for one of `retryx quota`.",
     ),
     Part::Text("`--store` says where scopes are kept:"),
     Part::List(&[
@@ -314,6 +315,12 @@ const SCOPES: &[Part] = &[
             "`?password-file=FILE`",
             "Behind any of these: the password is the content of that file. A file of an address that is missing is, as a \
              server that is, a reason to go on without sharing.",
+        ),
+        (
+            "`?timeout=DURATION`",
+            "Behind any of these: how long an operation may take before the run goes on without sharing, from the name's \
+             lookup on; 200 milliseconds where it is not given, 10 seconds at most. A server that is far away needs more, \
+             above all with TLS.",
         ),
     ]),
     Part::Text(

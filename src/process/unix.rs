@@ -45,6 +45,13 @@ impl SignalSet {
     }
 }
 
+/// Whether a signal has arrived that is blocked.
+pub fn is_pending(signal: Signal) -> bool {
+    let mut pending = SignalSet::of([]);
+    // SAFETY: the set is initialised, and only written to; a number out of range is refused.
+    unsafe { libc::sigpending(&raw mut pending.0) == 0 && libc::sigismember(&raw const pending.0, signal.0) == 1 }
+}
+
 /// Whether a signal is ignored, as an exec'd program inherits it.
 pub fn is_ignored(signal: Signal) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();

@@ -42,7 +42,8 @@ pub enum StorePlan {
 }
 
 /// Why a scope is not shared: a fragment that names the place, what is wrong, and the remedy
-/// where there is one.
+/// where there is one. It is empty where a signal ended the operation that ends the run, too:
+/// then there is nothing to say of the store.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Unshared(pub String);
@@ -75,7 +76,7 @@ pub type Looked = Result<ScopeState, Unshared>;
 /// none of another process is lost, whatever is killed when.
 pub trait StateStore {
     /// Applies an operation to the budget of a scope, which begins with it where there is none.
-    /// It takes at most 200 ms, and less where the run has less `left`.
+    /// It takes at most 200 ms, or what a store's address says, and less where the run has less `left`.
     fn apply(
         &mut self,
         scope: &Scope,
@@ -136,7 +137,7 @@ impl StorePlan {
     pub fn open(&self, state_folder: Option<PathBuf>) -> Box<dyn StateStore> {
         match self {
             Self::Folder(folder) => Box::new(FileStore::new(folder.clone().or(state_folder))),
-            Self::Redis(address) => Box::new(RedisStore::new(address.clone(), redis::PATIENCE)),
+            Self::Redis(address) => Box::new(RedisStore::new(address.clone())),
         }
     }
 }

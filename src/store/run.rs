@@ -96,10 +96,11 @@ impl RunBudget {
                 Err(problem) => {
                     shared.again_at = elapsed.saturating_add(LEFT_ALONE);
                     let name = &shared.scope.name;
-                    let said = std::mem::replace(&mut shared.is_said, true);
-                    notice = (!said).then(|| {
-                        format!("scope '{name}' is not shared: {problem}; this run goes on with a budget of its own")
-                    });
+                    if !problem.0.is_empty() && !std::mem::replace(&mut shared.is_said, true) {
+                        notice = Some(format!(
+                            "scope '{name}' is not shared: {problem}; this run goes on with a budget of its own"
+                        ));
+                    }
                 }
             }
         }

@@ -5,7 +5,6 @@ use std::fs;
 
 use proptest::prelude::*;
 use retryx::policy::QuotaPlan;
-use retryx::store::redis::PATIENCE;
 use retryx::store::{RedisAddress, RedisStore, StateStore as _};
 
 use crate::keys::{plan, retry, scope};
@@ -257,6 +256,6 @@ fn tls_with_real_certificates() {
     gets_in(&format!("redis://127.0.0.1:{port}"));
     // A server takes the beginning of TLS for a line that does not end yet.
     let address = RedisAddress::parse(&format!("rediss://localhost:{port}?cacert={}", path("ca.pem")));
-    let mut store = RedisStore::new(address.expect("an address"), PATIENCE);
+    let mut store = RedisStore::new(address.expect("an address"));
     assert!(store.apply(&scope("x"), &plan(100, 0), &retry(1), None).is_err());
 }

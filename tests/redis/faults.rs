@@ -10,8 +10,13 @@ use crate::support::{Finished, Lab, skip};
 
 /// Three attempts that all fail with 7; in the first of them something befalls the server.
 fn run_through(lab: &Lab, server: &mut Server<'_>, befall: impl FnOnce(&mut Server<'_>)) -> Finished {
+    let store = server.patient_address();
+    run_with(&store, lab, server, befall)
+}
+
+fn run_with(store: &str, lab: &Lab, server: &mut Server<'_>, befall: impl FnOnce(&mut Server<'_>)) -> Finished {
     let script = "echo >>n; until test -e go; do sleep 0.01; done; exit 7";
-    let options = format!("--scope x --quota-cost 5 -n 3 --base-delay 0 --store {}", server.address());
+    let options = format!("--scope x --quota-cost 5 -n 3 --base-delay 0 --store {store}");
     let run = lab.run(&options).sh(script).start();
     lab.await_lines("n", 1);
     befall(server);
@@ -83,7 +88,8 @@ fn a_server_that_is_paused_holds_nobody() {
     }
     let lab = Lab::new();
     let mut server = Server::start(&lab);
-    let run = run_through(&lab, &mut server, |server| server.process.signal(Signal::STOP));
+    let store = server.address();
+    let run = run_with(&store, &lab, &mut server, |server| server.process.signal(Signal::STOP));
     goes_on_alone(&run, "did not answer within 200 ms");
     server.process.signal(Signal::CONT);
     // What was sent may be done later, but not twice.
@@ -125,7 +131,7 @@ fn the_connection_is_kept_from_the_command() {
     }
     let lab = Lab::new();
     let server = Server::start(&lab);
-    let options = format!("--scope x -n 2 --base-delay 0 --store {}", server.address());
+    let options = format!("--scope x -n 2 --base-delay 0 --store {}", server.patient_address());
     let run = lab.run(&options).sh("ls -l /proc/self/fd >>open; exit 1").finish();
     run.exited(1).stopped(2, "attempts");
     let open = lab.read("open");
@@ -139,7 +145,7 @@ fn a_server_that_is_busy_with_a_script_is_said() {
     }
     let lab = Lab::new();
     let server = Server::start(&lab);
-    server.ask(&["CONFIG", "SET", "busy-reply-threshold", "1"]);
+    server.ask(&["CONFIG", "SET", "lua-time-limit", "1"]);
     let (mut other, scope) = (server.client(), scope("x"));
     std::thread::scope(|threads| {
         threads.spawn(move || other.ask(&["EVAL", "while true do end", "0"]));
@@ -166,7 +172,7 @@ fn no_attempt_starts_once_a_limit_passed_while_the_server_was_asked() {
     let lab = Lab::new();
     let server = Server::start(&lab);
     server.process.signal(Signal::STOP);
-    let adaptive = format!("--mode adaptive --scope x --store {}", server.address());
+    let adaptive = format!("--mode adaptive --scope x --store {}", server.patient_address());
     let run = lab.run(&format!("{adaptive} --total-timeout 0.05 --kill-after 0")).sh("echo >>n").finish();
     run.exited(124).stopped(0, "total_timeout").says(&["before the first attempt"]);
     assert!(lab.lines("n").is_empty());
@@ -181,11 +187,14 @@ fn a_signal_while_the_server_is_asked_ends_the_run_before_its_attempt() {
     let lab = Lab::new();
     let server = Server::start(&lab);
     server.process.signal(Signal::STOP);
-    let run = lab.run(&format!("--mode adaptive --scope x --store {}", server.address())).sh("echo >>n").start();
+    let run =
+        lab.run(&format!("--mode adaptive --scope x --store {}", server.patient_address())).sh("echo >>n").start();
     run.events.wait("run_started", 1);
     run.signal(Signal::TERM);
     let run = run.finish();
-    run.stopped(0, "interrupted");
+    run.died_of(Signal::TERM).stopped(0, "interrupted");
     assert!(run.of("attempt_started").is_empty() && lab.lines("n").is_empty());
+    // Nobody waited for the server, and nothing is said of it.
+    assert!(!run.stderr.contains("shared"), "{}", run.stderr);
     server.process.signal(Signal::CONT);
 }

@@ -277,7 +277,7 @@ fn runs_of_a_scope_draw_on_one_bucket() {
     let server = Server::start(&lab);
     let options = "--quota-capacity 10 --quota-cost 5 --quota-refill 0 -n 50 --base-delay 0";
     let run = |scope: &str, command: &[&str]| {
-        lab.run(&format!("{options} --scope {scope} --store {}", server.address())).command(command).finish()
+        lab.run(&format!("{options} --scope {scope} --store {}", server.patient_address())).command(command).finish()
     };
     run("a", &["false"]).exited(1).stopped(3, "quota");
     run("a", &["false"]).exited(1).stopped(1, "quota");

@@ -22,7 +22,8 @@ fn job_list(store: &str) -> String {
 fn machine(lab: &Lab, number: u8) -> Running {
     let process = lab.program("unshare").args(["--net", "sleep", "600"]).start();
     let pid = process.pid.to_string();
-    let own = std::fs::read_link("/proc/self/ns/net").expect("a namespace");
+    // That of this thread: the process itself is elsewhere.
+    let own = std::fs::read_link("/proc/thread-self/ns/net").expect("a namespace");
     wait_until("the machine has its network", || {
         std::fs::read_link(format!("/proc/{pid}/ns/net")).is_ok_and(|theirs| theirs != own)
     });
@@ -63,7 +64,7 @@ fn two_machines_with_one_redis_ask_as_often_as_one_machine_with_a_file() {
             let runs: Vec<_> = machines
                 .iter()
                 .map(|(number, machine)| {
-                    let script = job_list(&format!("--store redis://10.77.{number}.1:{port}"));
+                    let script = job_list(&format!("--store 'redis://10.77.{number}.1:{port}?timeout=10'"));
                     let pid = machine.pid.to_string();
                     let inside = ["--net", "--target", &pid, "--", "sh", "-c", &script];
                     lab.program("nsenter").args(inside).start()

@@ -6,7 +6,6 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use retryx::store::{RedisAddress, RedisStore};
 
@@ -47,7 +46,7 @@ impl Client {
 
 /// Whether servers can be had.
 pub fn is_there() -> bool {
-    has_programs(&[&program().to_string_lossy()])
+    variable("REDIS_SERVER").is_some() || has_programs(&["redis-server"])
 }
 
 /// The server's program: what the variable `REDIS_SERVER` names, such as Valkey's, or Redis's.
@@ -130,6 +129,11 @@ impl<'a> Server<'a> {
         format!("unix://{}", self.socket.display())
     }
 
+    /// Its address for runs that are as patient as a test has to be.
+    pub fn patient_address(&self) -> String {
+        patient(&self.address())
+    }
+
     /// A store in it that is as patient as a test has to be.
     pub fn store(&self) -> RedisStore {
         patient_store(&self.address())
@@ -164,9 +168,14 @@ impl<'a> Server<'a> {
     }
 }
 
-/// A store that is as patient as a test has to be.
+/// An address with as much patience as a test has to have.
+fn patient(address: &str) -> String {
+    format!("{address}{}timeout=10", if address.contains('?') { '&' } else { '?' })
+}
+
+/// A store at that address that is as patient as a test has to be.
 pub fn patient_store(address: &str) -> RedisStore {
-    RedisStore::new(RedisAddress::parse(address).expect("an address"), Duration::from_secs(60))
+    RedisStore::new(RedisAddress::parse(&patient(address)).expect("an address"))
 }
 
 /// A port that nobody has at this moment.

@@ -3,8 +3,10 @@
 use std::fmt;
 use std::net::Ipv6Addr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::net::percent_decoded;
+use crate::units::parse_duration;
 
 /// Where a Redis or Valkey server is, and how to get in. Neither `Debug` nor `Display` tells
 /// a password.
@@ -16,6 +18,7 @@ pub struct RedisAddress {
     pub(super) password: Option<Password>,
     pub(super) authorities: Option<PathBuf>,
     pub(super) identity: Option<(PathBuf, PathBuf)>,
+    pub(super) timeout: Option<Duration>,
     shown: String,
 }
 
@@ -45,6 +48,9 @@ pub(super) enum Password {
 }
 
 const PORT: u16 = 6379;
+
+/// The longest timeout: an attempt may wait for it twice.
+const LONGEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What an address looks like.
 const FORM: &str = "valid is redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]";
@@ -81,6 +87,7 @@ impl RedisAddress {
             password: password.map(Password::Given),
             authorities: None,
             identity: None,
+            timeout: None,
             shown: String::new(),
         };
         if is_socket {
@@ -123,7 +130,7 @@ impl RedisAddress {
     }
 
     fn read_parameters(&mut self, query: &str, is_socket: bool, secure: bool) -> Result<(), String> {
-        const NAMES: [&str; 5] = ["cacert", "cert", "key", "password-file", "db"];
+        const NAMES: [&str; 6] = ["cacert", "cert", "key", "password-file", "db", "timeout"];
         let mut found: [Option<String>; NAMES.len()] = Default::default();
         for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
             let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
@@ -135,7 +142,7 @@ impl RedisAddress {
             }
             found[at] = Some(decoded(value)?);
         }
-        let [authorities, certificate, key, password_file, database] = found;
+        let [authorities, certificate, key, password_file, database, timeout] = found;
         if !secure && (authorities.is_some() || certificate.is_some() || key.is_some()) {
             return Err(
                 "cacert, cert and key are about TLS, which this address does without; valid is rediss://HOST".into()
@@ -153,6 +160,11 @@ impl RedisAddress {
                 return Err("db is for sockets; the database of a host stands behind it: redis://HOST/DATABASE".into());
             }
             self.database = read_database(&database)?;
+        }
+        if let Some(timeout) = timeout {
+            let time = parse_duration(&timeout).filter(|time| !time.is_zero() && *time <= LONGEST_TIMEOUT);
+            let problem = "the timeout of the address is no time up to 10 s; valid is ?timeout=0.5 or ?timeout=500ms";
+            self.timeout = Some(time.ok_or(problem)?);
         }
         if let Some(file) = password_file
             && self.password.replace(Password::File(file.into())).is_some()
@@ -235,7 +247,7 @@ mod tests {
             ("redis://u@h?password-file=/run/secret", "redis://h:6379/0"),
             ("redis://u:@h", "redis://h:6379/0"),
             ("unix:///run/x%20y.sock?db=2", "unix:///run/x y.sock?db=2"),
-            ("redis+unix://:secret@/s", "redis+unix:///s"),
+            ("redis+unix://:secret@/s?timeout=10s", "redis+unix:///s"),
         ] {
             let address = RedisAddress::parse(text).unwrap_or_else(|problem| panic!("{text}: {problem}"));
             assert_eq!(address.to_string(), shown);
@@ -244,6 +256,10 @@ mod tests {
         let address = RedisAddress::parse("redis://%75:p%2F%25:@h").unwrap();
         assert_eq!(address.user.as_deref(), Some("u"));
         assert!(address.password == Some(Password::Given(b"p/%:".to_vec())));
+        let timeout = |text| RedisAddress::parse(text).expect(text).timeout;
+        assert_eq!(timeout("unix:///s"), None);
+        assert_eq!(timeout("unix:///s?timeout=.3"), Some(Duration::from_millis(300)));
+        assert_eq!(timeout("redis://h/1?timeout=1s%20500ms"), Some(Duration::from_millis(1500)));
     }
 
     #[test]
@@ -277,6 +293,9 @@ mod tests {
             "redis://:secret@h?secret",
             "redis://:secret@h?cacert=secret",
             "redis://:secret@h?db=1",
+            "redis://:secret@h?timeout=secret",
+            "redis://:secret@h?timeout=0",
+            "redis://:secret@h?timeout=11",
             "rediss://:secret@h?cacert=",
             "rediss://:secret@h?cacert=1&cacert=2",
             "rediss://:secret@h?key=1",

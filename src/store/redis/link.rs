@@ -10,7 +10,7 @@ use super::address::{Password, RedisAddress, Server};
 use super::protocol::{Garbage, MOST_BYTES, Reply, pack, parse};
 use super::words;
 use crate::cause::cause;
-use crate::clock::{Clock as _, DeafClock};
+use crate::clock::{BorrowedClock, Clock as _};
 use crate::net::tls::{self, TlsPlan};
 use crate::net::{ConnectPlan, Connection, Connector, Ends, Failure, Got, Origin, Waiter};
 use crate::policy::TimeLimit;
@@ -30,10 +30,11 @@ pub(super) struct Patience {
     whole: Duration,
 }
 
-/// A link to a server. Signals that arrive meanwhile are left to the run.
+/// A link to a server. Signals that arrive meanwhile are left to the run; one that ends it ends
+/// what is done here, too.
 pub(super) struct Link {
     address: RedisAddress,
-    clock: DeafClock,
+    clock: BorrowedClock,
     kept: Option<Connection>,
     /// When it was used last, on the clock that goes on.
     used: Duration,
@@ -42,7 +43,7 @@ pub(super) struct Link {
 impl Link {
     /// A link that touches nothing yet.
     pub(super) fn new(address: RedisAddress) -> Self {
-        Self { address, clock: DeafClock::start(), kept: None, used: Duration::ZERO }
+        Self { address, clock: BorrowedClock::start(), kept: None, used: Duration::ZERO }
     }
 
     /// The server's address.
@@ -85,6 +86,7 @@ impl Link {
     fn told(&self, failure: &Trouble, patience: Patience) -> String {
         let address = &self.address;
         match failure {
+            Trouble::Transport(Failure::Interrupted(_)) => String::new(),
             Trouble::Transport(Failure::TimedOut(_)) => {
                 let speaks = if address.speaks_tls() { "; does it speak TLS at that port?" } else { "" };
                 format!("{address} did not answer within {}{speaks}", human(patience.whole))

@@ -57,10 +57,11 @@ const LEAN: ([u8; SOURCE.len()], usize) = {
     (lean, length)
 };
 
-/// How long an operation of a run may take, names and handshakes included (design §6).
-pub const PATIENCE: Duration = Duration::from_millis(200);
+/// How long an operation of a run may take, names and handshakes included, where the address
+/// says nothing else (design §6).
+const PATIENCE: Duration = Duration::from_millis(200);
 
-/// How long the others may take, for which somebody waits.
+/// How long the others may take at least, for which somebody waits.
 const ADMINISTRATION: Duration = Duration::from_secs(5);
 
 /// The longest time to live: a server refuses one that passes the end of its calendar.
@@ -88,9 +89,15 @@ pub struct RedisStore {
 
 impl RedisStore {
     /// A store that touches nothing before it is used. An operation of a run, whatever it
-    /// needs, is given up after `patience`.
-    pub fn new(address: RedisAddress, patience: Duration) -> Self {
+    /// needs, is given up after the timeout of the address, else 200 ms.
+    pub fn new(address: RedisAddress) -> Self {
+        let patience = address.timeout.unwrap_or(PATIENCE);
         Self { link: Link::new(address), patience }
+    }
+
+    /// How much patience there is with what somebody waits for.
+    fn administration(&self) -> Patience {
+        self.link.patience(self.patience.max(ADMINISTRATION))
     }
 
     /// Applies an operation by a script that takes and answers what [`SCRIPT`] does.
@@ -240,7 +247,7 @@ impl StateStore for RedisStore {
     }
 
     fn list(&mut self) -> Result<Vec<Looked>, Unshared> {
-        let patience = self.link.patience(ADMINISTRATION);
+        let patience = self.administration();
         let names: Vec<_> = self.names(patience)?.into_iter().collect();
         let mut states = Vec::new();
         for names in names.chunks(BATCH) {
@@ -256,13 +263,13 @@ impl StateStore for RedisStore {
     }
 
     fn show(&mut self, name: &ScopeName) -> Result<Option<Looked>, Unshared> {
-        let patience = self.link.patience(ADMINISTRATION);
+        let patience = self.administration();
         let reply = self.run(SCRIPT, name, &["show".into()], patience)?;
         Ok(self.standing(name, &reply).transpose())
     }
 
     fn reset(&mut self, name: &ScopeName) -> Result<(bool, Option<String>), Unshared> {
-        let patience = self.link.patience(ADMINISTRATION);
+        let patience = self.administration();
         let reply = self.run(SCRIPT, name, &["reset".into()], patience)?;
         let list = if let Reply::List(list) = &reply { &list[..] } else { &[] };
         let [Reply::Integer(there @ (0 | 1)), wrong] = list else { return Err(self.strange()) };
@@ -274,7 +281,7 @@ impl StateStore for RedisStore {
         let mut words = vec!["set".to_owned()];
         words.extend(beginning(scope, false, Some(plan)));
         words.push(tokens.to_string());
-        let patience = self.link.patience(ADMINISTRATION);
+        let patience = self.administration();
         let reply = self.run(SCRIPT, &scope.name, &words, patience)?;
         let (state, wrong) = self.shown(&scope.name, &reply)?;
         let notice = (!wrong.is_empty()).then(|| self.damaged(&scope.name, &wrong));
