@@ -7,8 +7,8 @@ use crate::config::Plan;
 use crate::exit::{ExitStatus, OWN_FAILURE, TIMED_OUT};
 use crate::policy::response::Response;
 use crate::policy::{
-    Class, Decision, Entry, Evidence, Judged, Limits, Obstacle, Operation, Outcome, ServerDelay, Session, Sightings,
-    Signal, StopReason,
+    Class, Decision, DelaySource, Entry, Evidence, Judged, Limits, Obstacle, Operation, Outcome, ServerDelay, Session,
+    Sightings, Signal, StopReason,
 };
 use crate::process::Wrote;
 use crate::report::{Event, Reporter, Summary};
@@ -136,6 +136,13 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
                 answer
             });
             self.note(notice.as_deref());
+            // Who interrupts while the store is asked need not hear of a retry that never comes.
+            if self.budget.has_scope()
+                && matches!(decision, Decision::Retry(_) | Decision::StopAfter(..))
+                && let Wake::Interrupted(signal) = self.wait(Duration::ZERO)
+            {
+                return self.stop_waiting(StopReason::Interrupted(signal), status);
+            }
             match decision {
                 Decision::Stop(reason) => return self.stop(reason, status),
                 Decision::StopAfter(delay, reason) => {
@@ -149,7 +156,12 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
                 Decision::Retry(retry) => {
                     let (wrote, is_shared) = (done.wrote, self.budget.is_shared());
                     self.reporter.report(&Event::RetryScheduled { retry: &retry, wrote, is_shared });
-                    if let Wake::Interrupted(signal) = self.wait(retry.delay.wait) {
+                    // A delay counts from the attempt's end, that of the limiter from its answer.
+                    let since = match retry.delay.source {
+                        DelaySource::Limiter => Duration::ZERO,
+                        _ => self.clock.elapsed().boot.saturating_sub(elapsed),
+                    };
+                    if let Wake::Interrupted(signal) = self.wait(retry.delay.wait.saturating_sub(since)) {
                         return self.stop_waiting(StopReason::Interrupted(signal), status);
                     }
                 }
@@ -314,22 +326,21 @@ fn courtesy(wait: Duration, waited: Duration) -> Duration {
     MOST.div_f64(shares).min(wait)
 }
 
-/// How long the store may take for an operation, where that is up to the run's limits.
+/// How long the store may take for an operation, where that is up to the run's limits: a
+/// quarter of what they leave, as the rest is for the job.
 fn time_for(operation: &Operation, limits: &Limits, elapsed: Duration) -> Option<Duration> {
     /// An attempt may come late by as much.
-    const MOMENT: Duration = Duration::from_millis(50);
-    let total = limits.total_timeout.map(|total| total.saturating_sub(elapsed));
-    match operation {
-        Operation::Take => {
-            let room = limits.longest_wait(elapsed).map(|longest| longest.max(MOMENT));
-            [room, total].into_iter().flatten().min()
-        }
+    const MOMENT: Duration = Duration::from_millis(10);
+    let share = |left: Duration| left / 4;
+    let room = match operation {
+        Operation::Take => limits.longest_wait(elapsed),
         Operation::Book { entry: Entry::Retry { start: Some(start), .. }, .. } => {
-            let room = start.longest.map(|longest| longest.saturating_sub(start.delay).max(MOMENT));
-            [room, total].into_iter().flatten().min()
+            start.longest.map(|longest| longest.saturating_sub(start.delay))
         }
-        Operation::Book { .. } => total,
-    }
+        Operation::Book { .. } => None,
+    };
+    let total = limits.total_timeout.map(|total| share(total.saturating_sub(elapsed)));
+    [room.map(|room| share(room).max(MOMENT)), total].into_iter().flatten().min()
 }
 
 #[cfg(test)]
@@ -621,13 +632,14 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_store_has_what_the_limits_leave_and_no_attempt_starts_after_them() {
-        for (limit, attempts, passed) in [
-            ("--deadline 1", 1, 200),
-            // The moment by which every wait may be late is all that it gets then.
-            ("--deadline 0.01", 1, 50),
-            ("--total-timeout 1", 1, 200),
-            ("--total-timeout 0.05", 0, 50),
+    fn a_slow_store_leaves_the_job_most_of_what_the_limits_leave() {
+        for (limit, passed) in [
+            ("--deadline 1", 200_000),
+            ("--deadline 0.4", 100_000),
+            // The moment by which an attempt may come late is the least that it gets.
+            ("--deadline 0.01", 10_000),
+            ("--total-timeout 1", 200_000),
+            ("--total-timeout 0.05", 12_499),
         ] {
             let plan = plan(&format!("retryx --mode adaptive {limit} x"));
             let clock = Rc::new(FakeClock(Cell::default()));
@@ -636,9 +648,37 @@ mod tests {
             let store = Slow(Rc::clone(&clock), Duration::from_millis(200));
             let budget = RunBudget::shared(plan.session.budget, Box::new(store), scope);
             let (summary, _) = drive_with(budget, &plan, &clock, &mut runner);
-            let left = Duration::from_millis(passed);
-            assert_eq!((summary.attempts, clock.0.get()), (attempts, left), "{limit}: {:?}", summary.reason);
+            assert_eq!((summary.attempts, clock.0.get().as_micros()), (1, passed), "{limit}: {:?}", summary.reason);
         }
+    }
+
+    #[test]
+    fn a_delay_counts_from_the_end_of_the_attempt_however_slow_the_store_is() {
+        for (store, end) in [(200, 1000), (3000, 3000)] {
+            let plan = plan("retryx --mode fixed --base-delay 1 --quota-capacity 99 x");
+            let clock = Rc::new(FakeClock(Cell::default()));
+            let mut runner = FakeRunner::new(&clock, [FAILED, Outcome::Exited(0)]);
+            let scope = Scope { name: ScopeName::new("x").unwrap(), ttl: Duration::from_secs(60) };
+            let store = Slow(Rc::clone(&clock), Duration::from_millis(store));
+            let budget = RunBudget::shared(plan.session.budget, Box::new(store), scope);
+            let (summary, _) = drive_with(budget, &plan, &clock, &mut runner);
+            assert_eq!((summary.attempts, clock.0.get()), (2, Duration::from_millis(end)));
+        }
+    }
+
+    #[test]
+    fn a_retry_is_not_announced_to_who_interrupted_while_the_store_was_asked() {
+        let plan = plan("retryx --quota-capacity 99 x");
+        let clock = Rc::new(FakeClock(Cell::default()));
+        let mut runner = FakeRunner::new(&clock, [FAILED]);
+        // The first wait is the stagger, of no time.
+        runner.interrupt = Some((2, Signal::TERM));
+        let scope = Scope { name: ScopeName::new("x").unwrap(), ttl: Duration::from_secs(60) };
+        let store = Slow(Rc::clone(&clock), Duration::ZERO);
+        let budget = RunBudget::shared(plan.session.budget, Box::new(store), scope);
+        let (summary, told) = drive_with(budget, &plan, &clock, &mut runner);
+        assert_eq!(summary.exit_status, ExitStatus::Signal(Signal::TERM));
+        assert_eq!(told, ["run", "start", "finish", "note", "stop"]);
     }
 
     #[test]

@@ -49,6 +49,11 @@ impl RunBudget {
         self.plan.limiter
     }
 
+    /// Whether operations are meant for the budget of a scope.
+    pub fn has_scope(&self) -> bool {
+        self.shared.is_some()
+    }
+
     /// Whether the last operation was applied to the budget of a scope.
     pub fn is_shared(&self) -> bool {
         self.is_shared

@@ -165,7 +165,7 @@ fn a_server_that_is_busy_with_a_script_is_said() {
 }
 
 #[test]
-fn no_attempt_starts_once_a_limit_passed_while_the_server_was_asked() {
+fn a_silent_server_leaves_the_job_the_time_that_the_limits_leave() {
     if !is_there() {
         skip!("redis-server is not installed");
     }
@@ -173,9 +173,11 @@ fn no_attempt_starts_once_a_limit_passed_while_the_server_was_asked() {
     let server = Server::start(&lab);
     server.process.signal(Signal::STOP);
     let adaptive = format!("--mode adaptive --scope x --store {}", server.patient_address());
-    let run = lab.run(&format!("{adaptive} --total-timeout 0.05 --kill-after 0")).sh("echo >>n").finish();
-    run.exited(124).stopped(0, "total_timeout").says(&["before the first attempt"]);
-    assert!(lab.lines("n").is_empty());
+    for limit in ["--total-timeout", "--deadline"] {
+        let run = lab.run(&format!("{adaptive} {limit} 4 -n 1")).sh("echo >>n").finish();
+        run.exited(0).stopped(1, "success").says(&["is not shared", "did not answer within"]);
+    }
+    assert_eq!(lab.lines("n").len(), 2);
     server.process.signal(Signal::CONT);
 }
 
