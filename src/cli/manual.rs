@@ -653,9 +653,11 @@ pub const AFTER_OPTIONS: &[Section] = &[
             ),
             Part::Text(
                 "A limit ends all processes that descend from the command, also those that left its process group or \
-                 session, and those that an earlier attempt left behind. They get the `--kill-signal` followed by \
-                 CONT, and KILL if they are still there after `--kill-after`. Where no limit strikes, nobody is \
-                 killed: what a command leaves running goes on running.",
+                 session, and those that an earlier attempt left behind. Each of them gets the `--kill-signal` followed \
+                 by CONT, once, and so does whatever appears meanwhile, and KILL if it is still there after \
+                 `--kill-after`. What one of them starts when it has the signal already is its own while it lives: it \
+                 may be putting things in order. Where no limit strikes, nobody is killed: what a command leaves \
+                 running goes on running.",
             ),
             Part::Text(
                 "If a process is still there after KILL, or may not be signalled, the run ends with exit status 124 and \

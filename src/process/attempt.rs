@@ -1,13 +1,13 @@
 //! A running attempt: signals passed on, stops followed, limits kept, until the last process
 //! that it answers for has ended.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, WaitOptions, WaitStatus, getppid, wait};
 
-use super::family::{Family, Member};
+use super::family::{self, Family, Member};
 use super::plan::SupervisionPlan;
 use super::streams::Streams;
 use super::unix;
@@ -19,9 +19,9 @@ use crate::signal::Received;
 
 /// The least time that KILL is given to take effect, where `--kill-after` is shorter.
 const KILL_TAKES: Duration = Duration::from_secs(1);
-/// How often the family is looked through once KILL was sent: processes may still be
-/// appearing, and the end of one that is not our child makes no signal.
-const KILL_ROUND: Duration = Duration::from_millis(20);
+/// How soon the family is looked through again once it was signalled: processes may still be
+/// appearing, and neither that nor the end of one that is not our child makes a signal.
+const ROUND: Duration = Duration::from_millis(20);
 
 /// Whether this process has children that live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,10 +79,34 @@ pub(super) struct Attempt<'a> {
 struct Ending {
     /// The limit; `None` for a TERM that somebody sent.
     limit: Option<TimeLimit>,
-    /// When KILL is due, in running time; then, when the next round is.
+    /// When the next look or KILL is due, in running time.
     next: Duration,
+    /// When KILL is.
+    kill: Duration,
+    /// Who got the first signal.
+    reached: HashSet<Member>,
+    /// How long the last look was waited for; while none finds anybody, each waits longer.
+    pause: Duration,
     /// When the attempt counts as unkillable; set once KILL was sent.
     give_up: Option<Duration>,
+}
+
+impl Ending {
+    /// One whose first step is KILL.
+    fn new(limit: Option<TimeLimit>, kill: Duration) -> Self {
+        Self { limit, next: kill, kill, reached: HashSet::new(), pause: ROUND, give_up: None }
+    }
+
+    /// Whether the family is still asked to end, and not made to.
+    fn asks(&self, now: Duration) -> bool {
+        self.limit.is_some() && self.give_up.is_none() && now < self.kill
+    }
+
+    /// Looks after this pause, the next time after a longer one.
+    fn look_after(&mut self, pause: Duration, now: Duration) {
+        self.pause = pause;
+        self.next = now.saturating_add(pause).min(self.kill);
+    }
 }
 
 impl<'a> Attempt<'a> {
@@ -180,7 +204,15 @@ impl<'a> Attempt<'a> {
 
     fn take(&mut self, received: Received) {
         match received.signal {
-            Signal::CHLD => self.reap(),
+            Signal::CHLD => {
+                self.reap();
+                // Whose parent ended is left to nobody else.
+                let now = self.clock.elapsed().running;
+                if let Some(ending) = self.ending.as_mut().filter(|ending| ending.asks(now)) {
+                    ending.pause = ROUND;
+                    ending.next = ending.next.min(now.saturating_add(ROUND));
+                }
+            }
             Signal::WINCH => {
                 // The command heard of it too, maybe before its own terminal had changed.
                 if self.streams.resize() {
@@ -216,8 +248,8 @@ impl<'a> Attempt<'a> {
                     self.pass_on_key(received);
                 }
                 if signal == Signal::TERM && self.plan.kill_after_term && self.ending.is_none() {
-                    let next = self.clock.elapsed().running.saturating_add(self.plan.kill_after);
-                    self.ending = Some(Ending { limit: None, next, give_up: None });
+                    let kill = self.clock.elapsed().running.saturating_add(self.plan.kill_after);
+                    self.ending = Some(Ending::new(None, kill));
                 }
             }
         }
@@ -316,13 +348,18 @@ impl<'a> Attempt<'a> {
             self.begin_ending(now.boot, now.running);
             return None;
         };
+        if ending.asks(now.running) {
+            self.ask_to_end(now.running);
+            return None;
+        }
         let give_up = *ending.give_up.as_ref().unwrap_or(&Duration::MAX);
-        let living = self.living().unwrap_or_default();
-        let refused = Family::signal(&living, &[Signal::KILL]);
+        let refused = self.family.map(|family| family.sweep(&mut HashSet::new(), &[Signal::KILL])).unwrap_or_default();
         self.pass_on(Signal::KILL);
         self.reap();
-        if let [first, ..] = refused.as_slice()
-            && refused.len() == living.len()
+        let living = self.living().unwrap_or_default();
+        let may_not = |member: &Member| refused.iter().any(|refused| refused.pid == member.pid);
+        if let Some(first) = refused.iter().find(|refused| living.iter().any(|member| member.pid == refused.pid))
+            && living.iter().all(may_not)
         {
             let error = format!("it may not be signalled ({})", cause(&first.error));
             return Some((u32::try_from(first.pid).unwrap_or(0), error));
@@ -334,7 +371,7 @@ impl<'a> Attempt<'a> {
         if let Some(ending) = &mut self.ending {
             let takes = self.plan.kill_after.max(KILL_TAKES);
             ending.give_up.get_or_insert(now.running.saturating_add(takes));
-            ending.next = now.running.saturating_add(KILL_ROUND);
+            ending.next = now.running.saturating_add(ROUND);
         }
         None
     }
@@ -361,25 +398,34 @@ impl<'a> Attempt<'a> {
                 None => return,
             },
         };
-        let next = running.saturating_add(self.plan.kill_after);
-        self.ending = Some(Ending { limit: Some(limit), next, give_up: None });
+        self.ending = Some(Ending::new(Some(limit), running.saturating_add(self.plan.kill_after)));
         if self.plan.kill_after.is_zero() {
             return;
         }
-        let signals = [self.plan.kill_signal, Signal::CONT];
-        let living = self.living().unwrap_or_default();
-        // Who may not be signalled now is met again when KILL is due.
-        let _ = Family::signal(&living, &signals);
-        if !living.iter().any(|member| member.pid == self.pid) {
-            for signal in signals {
+        self.ask_to_end(running);
+        let command_is_reached =
+            self.ending.iter().flat_map(|ending| &ending.reached).any(|member| member.pid == self.pid);
+        if !command_is_reached {
+            for signal in [self.plan.kill_signal, Signal::CONT] {
                 self.pass_on(signal);
             }
         }
     }
 
+    /// Signals all of the family that were not signalled yet. Looks again soon where there
+    /// were any, else after twice the time that this look was waited for.
+    fn ask_to_end(&mut self, now: Duration) {
+        let (Some(ending), Some(family)) = (&mut self.ending, self.family) else { return };
+        let before = ending.reached.len();
+        // Who may not be signalled now is met again when KILL is due.
+        family.sweep(&mut ending.reached, &[self.plan.kill_signal, Signal::CONT]);
+        let pause = if ending.reached.len() > before { ROUND } else { ending.pause.saturating_mul(2) };
+        ending.look_after(pause, now);
+    }
+
     /// The living members of the family; `None` where only the command itself is known.
     fn living(&self) -> Option<Vec<Member>> {
-        self.family.and_then(Family::members)
+        self.family.and_then(|family| family.members(&HashSet::new()))
     }
 
     /// Whether nothing is left to wait for.
@@ -392,8 +438,8 @@ impl<'a> Attempt<'a> {
                 // Without a child there is no descendant, not even one to be reaped. Where
                 // strangers are among the children, the family must be looked for.
                 self.children == Children::None
-                    || match self.living() {
-                        Some(living) => living.is_empty() && self.family.is_some_and(Family::has_strangers),
+                    || match self.family.filter(|_| family::is_visible()) {
+                        Some(family) => family.has_strangers() && self.living().is_none_or(|living| living.is_empty()),
                         None => true,
                     }
             }

@@ -6,7 +6,7 @@
 //! them. Children that retryx had from before (a shell that started a background job and
 //! then became retryx by `exec`) are strangers and left alone.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 
@@ -38,6 +38,10 @@ pub struct Family {
     strangers: Vec<Member>,
 }
 
+/// How often one sweep looks for those who were born meanwhile; what is born faster is left
+/// to the next.
+const LOOKS: usize = 8;
+
 /// A process that could not be signalled.
 #[derive(Debug)]
 pub struct Refused {
@@ -62,9 +66,9 @@ impl Family {
         !self.strangers.is_empty()
     }
 
-    /// All living descendants but strangers and what descends from those; `None` where
-    /// they cannot be seen.
-    pub fn members(&self) -> Option<Vec<Member>> {
+    /// All living descendants but strangers and `others`, and what descends from those; `None`
+    /// where they cannot be seen.
+    pub fn members(&self, others: &HashSet<Member>) -> Option<Vec<Member>> {
         let table = scan()?;
         let mut below: HashMap<i32, Vec<i32>> = HashMap::new();
         for (&pid, stat) in &table {
@@ -75,7 +79,7 @@ impl Family {
         while let Some(parent) = open.pop() {
             for &pid in below.get(&parent).into_iter().flatten() {
                 let member = Member { pid, start: table[&pid].start };
-                if self.strangers.contains(&member) {
+                if self.strangers.contains(&member) || others.contains(&member) {
                     continue;
                 }
                 open.push(pid);
@@ -87,19 +91,31 @@ impl Family {
         Some(found)
     }
 
-    /// Sends the signals one after the other to each of these; a process that is gone by
-    /// then is no error. Returns those that may not be signalled.
-    pub fn signal(members: &[Member], signals: &[Signal]) -> Vec<Refused> {
-        let send = |member: &Member| signals.iter().try_for_each(|&signal| member.signal(signal));
-        let refused = |member: &Member| {
-            let error = send(member).err()?;
-            (error.raw_os_error() != Some(libc::ESRCH)).then_some(Refused { pid: member.pid, error })
-        };
-        members.iter().filter_map(refused).collect()
+    /// Sends the signals one after the other to every living descendant that is not among
+    /// `reached`, until a look finds no other, and adds them there. What descends from one of
+    /// `reached` that lives is left to that: a handler may run what puts things in order. A
+    /// process that is gone by then is no error. Returns those that may not be signalled.
+    pub fn sweep(&self, reached: &mut HashSet<Member>, signals: &[Signal]) -> Vec<Refused> {
+        let mut refused = Vec::new();
+        for _ in 0..LOOKS {
+            let found = self.members(reached).unwrap_or_default();
+            if found.is_empty() {
+                break;
+            }
+            refused.extend(found.iter().filter_map(|member| member.refuses(signals)));
+            reached.extend(found);
+        }
+        refused
     }
 }
 
 impl Member {
+    /// Sends it the signals, one after the other.
+    fn refuses(&self, signals: &[Signal]) -> Option<Refused> {
+        let error = signals.iter().try_for_each(|&signal| self.signal(signal)).err()?;
+        (error.raw_os_error() != Some(libc::ESRCH)).then_some(Refused { pid: self.pid, error })
+    }
+
     /// Signals this very process, never another that got its number.
     fn signal(&self, signal: Signal) -> io::Result<()> {
         let gone = || io::Error::from_raw_os_error(libc::ESRCH);

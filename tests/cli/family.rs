@@ -41,6 +41,33 @@ fn a_limit_ends_every_descendant_wherever_it_went() {
     }
 }
 
+// None of these is kept waiting for KILL, which would come too late for this test.
+#[test]
+fn whatever_is_born_while_the_family_is_asked_to_end_is_asked_too() {
+    let lab = Lab::new();
+    for script in [
+        "while :; do (sleep 330 &); done",
+        "while :; do (setsid sleep 331 &); sleep 0.01; done",
+        "sh -c 'while :; do (setsid sleep 332 &); sleep 0.01; done' & sleep 333",
+        "exec perl -e 'while (1) { exit if fork; select undef, undef, undef, 0.01 }' & sleep 334",
+    ] {
+        for _ in 0..4 {
+            let run = lab.run("-n 1 --kill-after 1000 --timeout 300ms").leashed().sh(script).finish();
+            run.exited(124).alone();
+            assert!(run.elapsed < LIMIT, "{script}");
+        }
+    }
+}
+
+#[test]
+fn what_a_process_starts_to_put_things_in_order_is_left_to_it() {
+    let lab = Lab::new();
+    let script = "trap 'sleep 0.5; echo $? >>$D/kept; exit' TERM; while :; do sleep 0.05; done";
+    let run = lab.run("-n 1 --timeout 300ms").leashed().sh(script).finish();
+    run.exited(124).alone();
+    assert_eq!(lab.lines("kept"), ["0"]);
+}
+
 #[test]
 fn the_family_is_found_with_signals_in_any_state() {
     // SIGCHLD ignored or blocked by the caller must not hide an end.
