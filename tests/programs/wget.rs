@@ -15,6 +15,7 @@ pub const CASES: &[Case] = &[
     }),
     case("no URL", "permanent", "", |lab| wget(lab, &["-nv"])),
     case("malformed URL", "permanent", "scheme", |lab| wget(lab, &["htps://127.0.0.1/"])),
+    case("malformed URL", "permanent", "no host", |lab| wget(lab, &["http://"])),
     case("malformed URL", "permanent", "port", |lab| wget(lab, &["-nv", "http://127.0.0.1:99999/"])),
     case("malformed URL", "permanent", "address", |lab| wget(lab, &["-nv", "http://[::1"])),
     case("certificate refused", "permanent", "self-signed", |lab| refusing(lab, Certificate::SelfSigned, false)),

@@ -1,6 +1,6 @@
 //! Presets on the command line, and programs that say in their own words what went wrong.
 
-use crate::support::{Lab, Terminal};
+use crate::support::{Lab, Terminal, has_programs, skip};
 
 use super::verdict;
 
@@ -147,6 +147,7 @@ fn on_a_terminal_a_preset_judges_by_the_code_alone_unless_asked_to_watch() {
         ("", 22, "default:exit"),
         // Not even by that where the code alone could be wrong.
         ("", 3, "default:exit"),
+        ("", 2, "curl preset, bad usage"),
         ("--watch", 3, "curl preset, malformed URL"),
         ("--watch", 22, "curl preset, status 404"),
         ("--preset curl", 22, "curl preset, status 404"),
@@ -157,4 +158,11 @@ fn on_a_terminal_a_preset_judges_by_the_code_alone_unless_asked_to_watch() {
         let right = finished["rule"] == rule || (rule == "default:exit" && finished["class"] == "transient");
         assert!(right, "{options} {code}: {finished}");
     }
+    // The README's tour.
+    if !has_programs(&["git"]) {
+        skip!("git is not installed");
+    }
+    terminal.run("rm -f e; retryx --events e -- git clone --bad-option");
+    let stopped = crate::support::Events::at(lab.path("e")).wait("stopped", 1);
+    assert_eq!((&stopped["attempts"], &stopped["reason"]), (&1.into(), &"permanent".into()));
 }
