@@ -12,7 +12,7 @@ use crate::cli::options::{Id, OPTIONS, Sub};
 use crate::cli::{Given, Invocation, UsageError, parse};
 use crate::clock::{SystemClock, wall};
 use crate::config::env::{Environment, ProcessEnvironment};
-use crate::config::{EventsTarget, Plan, ScopesPlan, Verbosity, gather, gather_own};
+use crate::config::{EventsTarget, Note, Plan, ScopesPlan, Verbosity, gather, gather_own};
 use crate::driver::Driver;
 use crate::exit::{ExitStatus, OWN_FAILURE, REQUEST_TIMED_OUT};
 use crate::forecast;
@@ -51,26 +51,30 @@ fn try_run(words: &[OsString]) -> Result<ExitStatus> {
         }
         _ => gather(given, &command, &ProcessEnvironment)?,
     };
-    let quiet = given.iter().any(|given| given.id == Id::Quiet);
+    let has = |id| given.iter().any(|given| given.id == id);
+    // What runs nothing says little: whether more was asked for is enough to know.
+    let verbosity = match (has(Id::Quiet), has(Id::Verbose)) {
+        (true, _) => Verbosity::Quiet,
+        (false, true) => Verbosity::Verbose,
+        (false, false) => Verbosity::Normal,
+    };
     match sub {
         Sub::Run => run_command(&inherited, &given, command, &warnings),
         Sub::Http => run_request(&inherited, &given, &command, &warnings),
         Sub::Plan => {
-            say_unless(quiet, &warnings);
+            say_from(verbosity, &warnings);
             print(&forecast::plan::show(&given, command, state_folder().as_deref())?)
         }
         Sub::Explain => {
-            say_unless(quiet, &warnings);
+            say_from(verbosity, &warnings);
             print(&forecast::explain::show(&given, &command)?)
         }
         Sub::Quota => mend_scopes(&given, &command, &warnings),
     }
 }
 
-fn say_unless(quiet: bool, warnings: &[String]) {
-    for warning in warnings.iter().filter(|_| !quiet) {
-        say(warning);
-    }
+fn say_from(verbosity: Verbosity, notes: &[Note]) {
+    notes.iter().filter(|(from, _)| verbosity >= *from).for_each(|(_, note)| say(note));
 }
 
 fn print(text: &str) -> Result<ExitStatus> {
@@ -86,15 +90,15 @@ fn print(text: &str) -> Result<ExitStatus> {
     Ok(ExitStatus::Code(0))
 }
 
-fn mend_scopes(given: &[Given], words: &[OsString], warnings: &[String]) -> Result<ExitStatus> {
+fn mend_scopes(given: &[Given], words: &[OsString], warnings: &[Note]) -> Result<ExitStatus> {
     let plan = ScopesPlan::resolve(given)?;
-    let quiet = plan.verbosity == Verbosity::Quiet;
-    say_unless(quiet, warnings);
+    say_from(plan.verbosity, warnings);
     // A limit on the size of files is an error like others.
     SignalSet::of([Signal::XFSZ]).block();
     let mut store = plan.store.open(state_folder());
     let told = scopes::answer(&plan, words, store.as_mut(), wall())?;
-    say_unless(quiet, &told.said);
+    let said = told.said.iter().filter(|_| plan.verbosity > Verbosity::Quiet);
+    said.for_each(|text| say(text));
     print(&told.printed)
 }
 
@@ -102,7 +106,7 @@ fn run_command(
     inherited: &Inherited,
     given: &[Given],
     command: Vec<OsString>,
-    warnings: &[String],
+    warnings: &[Note],
 ) -> Result<ExitStatus> {
     let random = random_bytes()?;
     let run_id = format!("{:032x}", u128::from_le_bytes(std::array::from_fn(|i| random[i])));
@@ -111,8 +115,8 @@ fn run_command(
     plan.check_for_a_run()?;
     let seed = plan.seed.map_or(random, Session::seed_from);
     let mut reporter = (Text::new(&plan), events(&plan)?);
-    say_unless(plan.verbosity == Verbosity::Quiet, warnings);
-    plan.notes.iter().filter(|(from, _)| plan.verbosity >= *from).for_each(|(_, note)| say(note));
+    say_from(plan.verbosity, warnings);
+    say_from(plan.verbosity, &plan.notes);
     note_outer_run(&plan);
     let signals = Signals::open(inherited).context("cannot read signals")?;
     let clock = SystemClock::start(signals);
@@ -133,7 +137,7 @@ fn run_command(
     Ok(driver.run().exit_status)
 }
 
-fn run_request(inherited: &Inherited, given: &[Given], words: &[OsString], warnings: &[String]) -> Result<ExitStatus> {
+fn run_request(inherited: &Inherited, given: &[Given], words: &[OsString], warnings: &[Note]) -> Result<ExitStatus> {
     let random = random_bytes()?;
     let run_id = format!("{:032x}", u128::from_le_bytes(std::array::from_fn(|i| random[i])));
     let mut plan = Plan::resolve(given, Vec::new(), run_id)?;
@@ -157,7 +161,7 @@ fn run_request(inherited: &Inherited, given: &[Given], words: &[OsString], warni
     plan.supervision.command = vec![without_password(request.url.as_str()).into()];
     let seed = plan.seed.map_or(random, Session::seed_from);
     let mut reporter = (Text::new(&plan), events(&plan)?);
-    say_unless(plan.verbosity == Verbosity::Quiet, warnings);
+    say_from(plan.verbosity, warnings);
     let mut requester = Requester::new(&request, &body, &clock).map_err(UsageError)?;
     let driver = Driver {
         session: Session::new(&plan.session, seed),

@@ -703,8 +703,10 @@ pub const AFTER_OPTIONS: &[Section] = &[
                 "Something wrong in AWS's settings (a word that is no mode, a number that is none, a profile that is \
                  asked for and not there, a file that cannot be read, is no UTF-8 text, breaks the form or is larger \
                  than 1 MiB) is said once and ignored, and a wrong variable does not let the file's value through. It \
-                 stops retryx where an AWS mode is asked for on the command line, or the command is `aws`. A file that \
-                 is not there is no error.",
+                 stops retryx where an AWS mode is asked for on the command line, or the command is `aws`. Both hold \
+                 also where an option or a variable of retryx's own takes the place of the wrong setting. A file that \
+                 is not there is no error. Of one that cannot be read, and that neither `AWS_CONFIG_FILE` nor \
+                 `AWS_PROFILE` speaks of, only `-v` tells.",
             ),
             Part::Text("`retryx plan --explain-config` prints each setting with the place that it came from."),
         ],

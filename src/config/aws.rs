@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::env::Environment;
+use crate::cause::cause;
 
 /// The most bytes of a config file that are read.
 const MAX_FILE: u64 = 1024 * 1024;
@@ -21,6 +22,17 @@ pub struct SyntaxError {
     pub line: usize,
     /// What is wrong with it.
     pub problem: &'static str,
+}
+
+/// Why a config file says nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FileError {
+    /// The system does not let this process read it.
+    #[error("it cannot be read: {0}")]
+    Unreadable(String),
+    /// It is none.
+    #[error("{0}")]
+    Wrong(String),
 }
 
 /// Reads a config file's text, by the rules of the shared specification that smithy-rs
@@ -185,7 +197,9 @@ pub fn config_file(environment: &dyn Environment) -> Option<PathBuf> {
 
 /// Reads a config file; `Ok(None)` where there is none. The error says what is wrong with
 /// it, without its name.
-pub fn read(path: &Path) -> Result<Option<Profiles>, String> {
+pub fn read(path: &Path) -> Result<Option<Profiles>, FileError> {
+    let unreadable = |error: std::io::Error| FileError::Unreadable(cause(&error));
+    let wrong = |what: &str| FileError::Wrong(what.to_owned());
     // Opened without waiting, as it may be a pipe that nobody writes to.
     let file = std::fs::File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path);
     let file = match file {
@@ -193,22 +207,22 @@ pub fn read(path: &Path) -> Result<Option<Profiles>, String> {
         Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
             return Ok(None);
         }
-        Err(error) => return Err(format!("it cannot be read: {}", error.kind())),
+        Err(error) => return Err(unreadable(error)),
     };
     match file.metadata() {
         Ok(metadata) if metadata.is_file() => {}
         // /dev/null is how a user says that there is no file.
         Ok(_) if path == Path::new("/dev/null") => return Ok(None),
-        _ => return Err("it is not a file".to_owned()),
+        _ => return Err(wrong("it is not a file")),
     }
     let mut bytes = Vec::new();
-    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(|error| format!("it cannot be read: {}", error.kind()))?;
+    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > MAX_FILE {
-        return Err("it is larger than 1 MiB".to_owned());
+        return Err(wrong("it is larger than 1 MiB"));
     }
-    let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())?;
+    let text = String::from_utf8(bytes).map_err(|_| wrong("it is not UTF-8 text"))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    parse(text).map(Some).map_err(|error| error.to_string())
+    parse(text).map(Some).map_err(|error| FileError::Wrong(error.to_string()))
 }
 
 #[cfg(test)]

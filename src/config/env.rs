@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
+use super::{Note, Verbosity};
 use crate::cli::options::{OPTIONS, Sub};
 use crate::cli::{Given, Rank};
 use crate::process::environment;
@@ -53,7 +54,7 @@ pub fn variable(long: &str) -> String {
 }
 
 /// The settings that `RETRYX_*` variables give, and a warning for each that is none.
-pub fn settings(environment: &dyn Environment) -> (Vec<Given>, Vec<String>) {
+pub fn settings(environment: &dyn Environment) -> (Vec<Given>, Vec<Note>) {
     let (mut given, mut warnings) = (Vec::new(), Vec::new());
     for (name, value) in environment.own() {
         if name.starts_with(FACTS) {
@@ -65,7 +66,7 @@ pub fn settings(environment: &dyn Environment) -> (Vec<Given>, Vec<String>) {
             Some(option) if option.has_variable() => {
                 given.push(Given { id: option.id, value, place: name, rank: Rank::Variable });
             }
-            _ => warnings.push(format!("{name}: no option has this variable; it is ignored")),
+            _ => warnings.push((Verbosity::Normal, format!("{name}: no option has this variable; it is ignored"))),
         }
     }
     (given, warnings)

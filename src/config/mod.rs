@@ -54,6 +54,9 @@ pub enum Verbosity {
     Everything,
 }
 
+/// Something to be said of the settings, and from which verbosity on.
+pub type Note = (Verbosity, String);
+
 /// Everything a run is decided by.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
@@ -79,8 +82,8 @@ pub struct Plan {
     pub exit_code_on_failure: Option<u8>,
     /// Captures how long the output asks to be left alone.
     pub retry_after: Option<Pattern>,
-    /// What is to be said of the plan itself, and from which verbosity on.
-    pub notes: Vec<(Verbosity, String)>,
+    /// What is to be said of the plan itself.
+    pub notes: Vec<Note>,
     /// How much is said.
     pub verbosity: Verbosity,
 }
@@ -293,7 +296,7 @@ impl Known {
     }
 
     /// What is to be said of all that.
-    fn notes(&self, settings: &Settings) -> Vec<(Verbosity, String)> {
+    fn notes(&self, settings: &Settings) -> Vec<Note> {
         let mut notes = Vec::new();
         if let Some(program) = &self.program {
             notes.push((Verbosity::Verbose, format!("failures are judged by the preset {}", program.preset.name)));

@@ -5,12 +5,13 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::aws::{self, FileError};
 use super::env::{self, Environment};
 use super::values::{
     self, MaxAttempts, QuotaCost, code, delay_pattern, delays, duration, events, factor, flag, folder, limit,
     max_attempts, one_of, preset, quota_capacity, quota_cost, rate, scope, seed, signal, store, terms,
 };
-use super::{EventsTarget, Service, Verbosity, aws, is_aws_cli};
+use super::{EventsTarget, Note, Service, Verbosity, is_aws_cli};
 use crate::cli::options::Id;
 use crate::cli::{Given, Rank, UsageError};
 use crate::policy::matcher::{Pattern, Term};
@@ -187,7 +188,7 @@ impl Settings {
 
 /// Joins what the command line gave with what retryx's own variables say, weakest first. The
 /// second part are warnings.
-pub fn gather_own(given: Vec<Given>, environment: &dyn Environment) -> (Vec<Given>, Vec<String>) {
+pub fn gather_own(given: Vec<Given>, environment: &dyn Environment) -> (Vec<Given>, Vec<Note>) {
     let (mut all, warnings) = env::settings(environment);
     all.extend(given);
     (all, warnings)
@@ -197,58 +198,53 @@ pub fn gather_own(given: Vec<Given>, environment: &dyn Environment) -> (Vec<Give
 /// weakest first. The second part are warnings.
 ///
 /// AWS's settings count within the AWS modes only, and its number of attempts not where
-/// the command is the AWS CLI, whose own it is. Something wrong in them is a warning; an
-/// error only where an AWS mode was asked for on the command line, or the command is the
-/// AWS CLI.
+/// the command is the AWS CLI, whose own it is. Something wrong in them is a warning, also
+/// where a stronger setting overrides it; an error only where an AWS mode was asked for on the
+/// command line, or the command is the AWS CLI.
 pub fn gather(
     given: Vec<Given>,
     command: &[OsString],
     environment: &dyn Environment,
-) -> Result<(Vec<Given>, Vec<String>), UsageError> {
+) -> Result<(Vec<Given>, Vec<Note>), UsageError> {
     let (mut all, mut warnings) = gather_own(given, environment);
-    let last = |id| all.iter().rev().find(|given| given.id == id);
-    let mode = last(Id::Mode);
+    let mode = all.iter().rev().find(|given| given.id == Id::Mode);
     let aws_mode = |given: &Given| {
         let known = Mode::ALL.iter().find(|(name, _)| given.value == *name);
         known.is_some_and(|(_, mode)| mode.is_aws())
     };
     let strict = is_aws_cli(command) || mode.is_some_and(|mode| mode.rank == Rank::CommandLine && aws_mode(mode));
-    let wants_mode = mode.is_none();
-    let wants_attempts = last(Id::MaxAttempts).is_none() && !is_aws_cli(command);
-    if mode.is_none_or(aws_mode) && (wants_mode || wants_attempts) {
-        let (found, problems) = AwsSettings { wants_mode, wants_attempts, environment }.find();
-        if let (true, Some(problem)) = (strict, problems.first()) {
+    if mode.is_none_or(aws_mode) {
+        let (found, problems) = AwsSettings { wants_attempts: !is_aws_cli(command), environment }.find();
+        if let (true, Some((_, problem))) = (strict, problems.first()) {
             return Err(UsageError(problem.clone()));
         }
-        warnings.extend(problems.into_iter().map(|problem| format!("{problem}; it is ignored")));
+        warnings.extend(problems.into_iter().map(|(from, problem)| (from, format!("{problem}; it is ignored"))));
         all.splice(0..0, found);
     }
     all.sort_by_key(|given| given.rank);
     Ok((all, warnings))
 }
 
-/// What AWS's own variables and file are asked for.
+/// What AWS's own variables and file say.
 struct AwsSettings<'a> {
-    wants_mode: bool,
     wants_attempts: bool,
     environment: &'a dyn Environment,
 }
 
 impl AwsSettings<'_> {
     /// The settings, and what is wrong with others.
-    fn find(&self) -> (Vec<Given>, Vec<String>) {
+    fn find(&self) -> (Vec<Given>, Vec<Note>) {
         let (mut found, mut problems) = (Vec::new(), Vec::new());
         let mut missing = Vec::new();
         for (wanted, id, variable, key) in [
-            (self.wants_mode, Id::Mode, "AWS_RETRY_MODE", "retry_mode"),
+            (true, Id::Mode, "AWS_RETRY_MODE", "retry_mode"),
             (self.wants_attempts, Id::MaxAttempts, "AWS_MAX_ATTEMPTS", "max_attempts"),
         ] {
             match self.environment.get(variable).filter(|_| wanted) {
+                // A wrong value does not let a weaker one through, as in the SDKs.
                 Some(value) => {
                     let place = variable.to_owned();
-                    let given = Given { id, value, place, rank: Rank::AwsVariable };
-                    // A wrong value does not let a weaker one through, as in the SDKs.
-                    checked(given).map_or_else(|problem| problems.push(problem), |given| found.push(given));
+                    sort(Given { id, value, place, rank: Rank::AwsVariable }, &mut found, &mut problems);
                 }
                 None if wanted => missing.push((id, key)),
                 None => {}
@@ -260,28 +256,44 @@ impl AwsSettings<'_> {
         (found, problems)
     }
 
-    fn find_in_file(&self, missing: &[(Id, &str)], found: &mut Vec<Given>, problems: &mut Vec<String>) {
+    fn find_in_file(&self, missing: &[(Id, &str)], found: &mut Vec<Given>, problems: &mut Vec<Note>) {
         let Some(path) = aws::config_file(self.environment) else { return };
+        let asked = self.environment.get("AWS_PROFILE").map(|name| name.to_string_lossy().into_owned());
         let profiles = match aws::read(&path) {
             Ok(Some(profiles)) => profiles,
             Ok(None) => return,
-            Err(problem) => return problems.push(format!("the AWS config file {}: {problem}", path.display())),
+            Err(problem) => {
+                // Of a file that nobody spoke of the SDKs say nothing either.
+                let is_asked_for = asked.is_some() || self.environment.get("AWS_CONFIG_FILE").is_some();
+                let from = match problem {
+                    FileError::Unreadable(_) if !is_asked_for => Verbosity::Verbose,
+                    _ => Verbosity::Normal,
+                };
+                return problems.push((from, format!("the AWS config file {}: {problem}", path.display())));
+            }
         };
-        let asked = self.environment.get("AWS_PROFILE").map(|name| name.to_string_lossy().into_owned());
         let profile = asked.as_deref().unwrap_or("default");
         let Some(properties) = profiles.get(profile) else {
             if asked.is_some() {
-                problems.push(format!("AWS_PROFILE: there is no profile '{profile}' in {}", path.display()));
+                let problem = format!("AWS_PROFILE: there is no profile '{profile}' in {}", path.display());
+                problems.push((Verbosity::Normal, problem));
             }
             return;
         };
         for &(id, key) in missing {
             if let Some(value) = properties.get(key) {
                 let place = format!("{key} of profile '{profile}' in {}", path.display());
-                let given = Given { id, value: value.into(), place, rank: Rank::AwsFile };
-                checked(given).map_or_else(|problem| problems.push(problem), |given| found.push(given));
+                sort(Given { id, value: value.into(), place, rank: Rank::AwsFile }, found, problems);
             }
         }
+    }
+}
+
+/// Puts a setting of AWS's where it belongs.
+fn sort(given: Given, found: &mut Vec<Given>, problems: &mut Vec<Note>) {
+    match checked(given) {
+        Ok(given) => found.push(given),
+        Err(problem) => problems.push((Verbosity::Normal, problem)),
     }
 }
 
@@ -299,10 +311,12 @@ fn checked(mut given: Given) -> Result<Given, String> {
         given.value = text.into();
         return Ok(given);
     }
-    let number = given.value.to_str().is_some_and(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
     match max_attempts(&given) {
-        Ok(_) if number => Ok(given),
-        Ok(_) => Err(format!("{}: 'unlimited' is not a number of attempts in AWS's settings", given.place)),
-        Err(error) => Err(error.0),
+        Ok(MaxAttempts(Some(_))) => Ok(given),
+        _ => Err(format!(
+            "{}: '{}' is not a number of attempts in AWS's settings; valid is a whole number from 1",
+            given.place,
+            given.value.to_string_lossy()
+        )),
     }
 }

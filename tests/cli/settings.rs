@@ -1,6 +1,6 @@
 //! Settings from variables and AWS's own files: which counts, and what is wrong with them.
 
-use crate::support::Lab;
+use crate::support::{Lab, is_root, skip};
 
 /// The plan's settings, by the options, variables and AWS config file.
 fn explained(lab: &Lab, options: &str, variables: &[(&str, &str)]) -> String {
@@ -170,6 +170,62 @@ fn something_wrong_in_awss_settings_is_said_once_and_stops_only_where_aws_was_as
         .finish()
         .exited(0)
         .says(&["nobody"]);
+}
+
+// A setting of retryx's own in the place of a wrong one does not make that one right.
+#[test]
+fn a_wrong_setting_of_awss_is_wrong_also_where_another_takes_its_place() {
+    let lab = Lab::new();
+    lab.executable("bin/aws", "#!/bin/sh\nexit 0\n");
+    lab.write("mode", "[default]\nretry_mode = bad\n");
+    lab.write("attempts", "[default]\nmax_attempts = unlimited\n");
+    let path = |name: &str| lab.path(name).display().to_string();
+    for (name, value, said) in [
+        ("AWS_RETRY_MODE", "bad".to_owned(), "AWS_RETRY_MODE: 'bad'"),
+        ("AWS_CONFIG_FILE", path("mode"), "retry_mode of profile 'default'"),
+        ("AWS_MAX_ATTEMPTS", "2.5".to_owned(), "AWS_MAX_ATTEMPTS: '2.5'"),
+        ("AWS_CONFIG_FILE", path("attempts"), "max_attempts of profile 'default'"),
+    ] {
+        for options in ["--mode standard", "--mode adaptive -n 2", "--mode legacy"] {
+            let run = lab.bare(options).env(name, &value).sh("echo >ran").finish();
+            run.exited(125).says(&[said]);
+            assert!(!run.stderr.contains("'unlimited'; valid") && !run.stderr.contains("or 'unlimited'"));
+        }
+        for (options, variable) in [("-n 2", "x"), ("", "RETRYX_MAX_ATTEMPTS")] {
+            let run = lab.bare(options).env(name, &value).env(variable, "2").sh("echo once >>m").finish();
+            run.exited(0).says(&[said, "ignored"]);
+        }
+        let stops = name == "AWS_RETRY_MODE" || value == path("mode");
+        let run = lab.bare("--mode standard -- aws --version").env(name, &value).finish();
+        run.exited(if stops { 125 } else { 0 });
+    }
+    assert!(!lab.path("ran").exists());
+}
+
+#[test]
+fn a_config_file_that_cannot_be_read_is_spoken_of_only_where_somebody_asked_for_it() {
+    if !is_root() {
+        skip!("only root can become another user");
+    }
+    let lab = Lab::new();
+    std::fs::create_dir_all(lab.path("closed/.aws")).expect("a folder");
+    lab.write("closed/.aws/config", "[default]\n");
+    lab.tool("chmod", &["700", "closed"]);
+    let run = |options: &str, variables: &[(&str, &str)]| {
+        let run = lab.program("setpriv").args(["--reuid", "65534", "--clear-groups", "retryx"]).words(options);
+        let run = run.args(["--", "true"]).env("HOME", lab.path("closed"));
+        variables.iter().fold(run, |run, (name, value)| run.env(name, value)).finish()
+    };
+    assert_eq!(run("", &[]).exited(0).stderr, "");
+    run("-v", &[]).exited(0).says(&[".aws/config: it cannot be read: permission denied"]);
+    run("", &[("AWS_PROFILE", "p")]).exited(0).says(&["permission denied"]);
+    let file = lab.path("closed/.aws/config").display().to_string();
+    run("", &[("AWS_CONFIG_FILE", &file)]).exited(0).says(&["permission denied"]);
+    run("--mode standard", &[]).exited(125).says(&["permission denied"]);
+    // The system's own words.
+    lab.tool("ln", &["-s", "loop", "loop"]);
+    let run = lab.bare("-- true").env("AWS_CONFIG_FILE", lab.path("loop")).finish();
+    run.exited(0).says(&["loop: it cannot be read: too many levels of symbolic links"]);
 }
 
 #[test]

@@ -46,7 +46,7 @@ impl AwsSettings {
         let (given, command) = typed(options)?;
         let (all, warnings) = gather(given, &command, self).map_err(|error| error.0)?;
         let plan = Plan::resolve(&all, command, String::new()).map_err(|error| error.0)?;
-        Ok((plan, warnings))
+        Ok((plan, warnings.into_iter().map(|(_, warning)| warning).collect()))
     }
 
     /// Something is wrong with them: said once and skipped, unless an AWS mode is
