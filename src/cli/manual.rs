@@ -602,7 +602,7 @@ pub const AFTER_OPTIONS: &[Section] = &[
                      course of attempts as of waits; AWS has no refill, a scope has one. Each of them gives a quota to a mode that has \
                      none, and keeps it where `-n` would lift it. What is not given is as above.",
                 ),
-                ("`--no-quota`", "Takes the quota away, whatever else is given."),
+                ("`--no-quota`", "Takes the quota away, also in a scope. None of the three above may stand beside it."),
                 (
                     "`--long-poll`",
                     "Where the quota refuses a retry, the delay before it is waited all the same before retryx gives up, \
@@ -708,7 +708,17 @@ pub const AFTER_OPTIONS: &[Section] = &[
                  is not there is no error. Of one that cannot be read, and that neither `AWS_CONFIG_FILE` nor \
                  `AWS_PROFILE` speaks of, only `-v` tells.",
             ),
-            Part::Text("`retryx plan --explain-config` prints each setting with the place that it came from."),
+            Part::Text(
+                "Settings that make no sense together, as `--delays` and `--base-delay`, `--no-quota` and \
+                 `--quota-capacity`, `--quiet` and `--verbose`, or a `--min-delay` above `--max-backoff`, are an error \
+                 where they come from the same place; else the one from the place that comes later in this list is left \
+                 aside. So is one that has nothing to act on in a `--mode` from an earlier place, or a `--stagger` that \
+                 could take longer than a `--deadline` or `--total-timeout` from one.",
+            ),
+            Part::Text(
+                "`retryx plan --explain-config` prints each setting with the place that it came from; with `--format \
+                 json` one object whose `settings` is a list of objects with `name`, `value` and `source`.",
+            ),
         ],
     },
     Section {

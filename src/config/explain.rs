@@ -1,6 +1,5 @@
 //! `plan --explain-config`: each setting with where it came from.
 
-use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -11,10 +10,21 @@ use crate::policy::{Formula, NANO};
 use crate::store::StorePlan;
 use crate::units::human;
 
-/// One line a setting: its name, its value, its source. Settings that nobody gave and that
-/// have no default are left out. `state_folder` is the user's own, if that is known.
-pub fn explain(plan: &Plan, given: &[Given], state_folder: Option<&Path>) -> String {
-    let mut text = String::new();
+/// A setting, what it is, and why.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Explained {
+    /// The long name of its option.
+    pub name: &'static str,
+    /// Its value.
+    pub value: String,
+    /// Where that came from.
+    pub source: String,
+}
+
+/// The settings. Those that nobody gave and that have no default are left out. `state_folder`
+/// is the user's own, if that is known.
+pub fn explain(plan: &Plan, given: &[Given], state_folder: Option<&Path>) -> Vec<Explained> {
+    let mut settings = Vec::new();
     for option in OPTIONS.iter().filter(|option| option.of(Sub::Run) && option.has_variable()) {
         let all: Vec<_> = given.iter().filter(|given| given.id == option.id).collect();
         let strongest = all.iter().map(|given| given.rank).max();
@@ -29,7 +39,9 @@ pub fn explain(plan: &Plan, given: &[Given], state_folder: Option<&Path>) -> Str
                     Id::Store => values::store(last).map(|store| store.to_string()).unwrap_or_default(),
                     _ => told.last().map(ToString::to_string).unwrap_or_default(),
                 };
-                (if told.is_empty() { "on".to_owned() } else { told }, last.place.clone())
+                let aside = plan.aside.iter().find(|aside| aside.id == option.id);
+                let aside = aside.map(|aside| format!(", left aside beside {}", aside.beside)).unwrap_or_default();
+                (if told.is_empty() { "on".to_owned() } else { told }, format!("{}{aside}", last.place))
             }
             None if option.id == Id::QuotaCapacity && plan.session.budget.quota.is_none() => match lifted(given) {
                 Some(place) => ("no quota".to_owned(), format!("lifted by {place}")),
@@ -46,9 +58,9 @@ pub fn explain(plan: &Plan, given: &[Given], state_folder: Option<&Path>) -> Str
                 None => continue,
             },
         };
-        let _ = writeln!(text, "{:<20} {:<28} {source}", option.long, value);
+        settings.push(Explained { name: option.long, value, source });
     }
-    text
+    settings
 }
 
 /// What took away the quota that the mode may have.

@@ -2,6 +2,7 @@
 //! joined with the defaults of the mode, checked against each other, and made into one
 //! immutable [`Plan`].
 
+mod aside;
 pub mod aws;
 pub mod env;
 mod explain;
@@ -27,7 +28,8 @@ use crate::programs::{Program, SoleRetrier};
 use crate::store::{Scope, StorePlan};
 use crate::units::{human, parse_duration};
 
-pub use explain::explain;
+use aside::Aside;
+pub use explain::{Explained, explain};
 pub use scopes::ScopesPlan;
 use settings::Settings;
 pub use settings::{gather, gather_own};
@@ -76,6 +78,10 @@ pub struct Plan {
     pub events: Option<EventsTarget>,
     /// Where that was asked for, as messages name it.
     pub events_place: String,
+    /// Where the lists of rules were given, in the order in which they count.
+    rule_places: [String; 4],
+    /// What was given and counts for nothing.
+    aside: Vec<Aside>,
     /// Whether they hold the command's arguments.
     pub log_arguments: bool,
     /// What to exit with in place of a failure's own status.
@@ -152,24 +158,31 @@ impl Plan {
     /// Resolves what was given, weakest first. `run_id` is the run's name in events and for
     /// the command.
     pub fn resolve(given: &[Given], mut command: Vec<OsString>, run_id: String) -> Result<Self, UsageError> {
-        let settings = Settings::read(given)?;
+        let mut settings = Settings::read(given)?;
+        let aside = settings.leave_aside();
         let mode = settings.mode.unwrap_or(Mode::Standard);
         let shell = settings.shell.unwrap_or(false);
         if shell && command.len() > 1 {
+            let (place, count) = (settings.place(Id::Shell), command.len());
+            let or = if settings.on_command_line(Id::Shell) { "" } else { ", or set it to no" };
             return Err(UsageError(format!(
-                "--shell takes the command as one string, but {} words were given: put them in quotes",
-                command.len()
+                "{place} takes the command as one string, but {count} words were given: put them in quotes{or}"
             )));
         }
         let known = Known::of(&settings, mode, &command)?;
         let session = session_plan(&settings, mode, &known)?;
         let scope = shared(&settings)?;
-        let (own_retries, notes) = (known.sole_retrier(&settings), known.notes(&settings));
+        let (own_retries, mut notes) = (known.sole_retrier(&settings), known.notes(&settings));
+        notes.extend(aside.iter().map(|Aside { place, beside, .. }| {
+            (Verbosity::Verbose, format!("{place} is left aside: it has no meaning beside {beside}"))
+        }));
         // Of an option given twice the last counts; what follows `--` is none.
         let end = command.iter().position(|word| word == "--").unwrap_or(command.len());
         command.splice(end..end, own_retries.arguments.iter().map(OsString::from));
         let max_attempts = session.limits.max_attempts;
         let events_place = settings.place(Id::Events).to_owned();
+        let rule_places =
+            [Id::SucceedOn, Id::FailOn, Id::ThrottleOn, Id::RetryOn].map(|id| settings.place(id).to_owned());
         let verbosity = settings.verbosity()?;
         let classifier = Classifier {
             succeed: settings.succeed_on,
@@ -203,6 +216,8 @@ impl Plan {
         };
         Ok(Self {
             events_place,
+            rule_places,
+            aside,
             mode,
             session,
             supervision,
@@ -221,15 +236,11 @@ impl Plan {
     /// Refuses lists that could never match a command.
     pub fn check_for_a_run(&self) -> Result<(), UsageError> {
         let rules = &self.classifier;
-        for (option, terms) in [
-            ("--succeed-on", &rules.succeed),
-            ("--fail-on", &rules.fail),
-            ("--throttle-on", &rules.throttle),
-            ("--retry-on", &rules.retry),
-        ] {
+        let lists = [&rules.succeed, &rules.fail, &rules.throttle, &rules.retry];
+        for (place, terms) in self.rule_places.iter().zip(lists) {
             if !terms.is_empty() && terms.iter().all(|term| !term.may_speak_of_a_command(rules.preset.as_ref())) {
                 return Err(UsageError(format!(
-                    "{option}: '{}' speaks of a server's answers only, and nothing is known of how {} tells of them; \
+                    "{place}: '{}' speaks of a server's answers only, and nothing is known of how {} tells of them; \
                      match exit codes, signals and output, or add 'default'",
                     terms[0],
                     self.program()
@@ -339,16 +350,13 @@ fn is_aws_cli(command: &[OsString]) -> bool {
 
 fn formula(settings: &Settings, mode: Mode, default: Formula) -> Result<Formula, UsageError> {
     if let Some(delays) = &settings.delays {
-        for (other, given) in [
-            ("--base-delay", settings.base.is_some()),
-            ("--throttle-base-delay", settings.throttling_base.is_some()),
-            ("--factor", settings.factor.is_some()),
-        ] {
-            if given {
-                return Err(UsageError(format!(
-                    "--delays spells the delays out, so {other} has nothing to act on; give one"
-                )));
-            }
+        let idle = [Id::BaseDelay, Id::ThrottleBaseDelay, Id::Factor].into_iter().find(|id| settings.has(*id));
+        if let Some(idle) = idle {
+            return Err(UsageError(format!(
+                "{} spells the delays out, so {} has nothing to act on; give one",
+                settings.place(Id::Delays),
+                settings.place(idle)
+            )));
         }
         return Ok(Formula::Schedule(delays.clone()));
     }
@@ -366,10 +374,10 @@ fn formula(settings: &Settings, mode: Mode, default: Formula) -> Result<Formula,
 fn backoff(settings: &Settings, mode: Mode, defaults: &Defaults) -> Result<Backoff, UsageError> {
     let formula = formula(settings, mode, defaults.formula.clone())?;
     if formula == Formula::Decorrelated && settings.jitter.is_some() {
-        return Err(UsageError(
-            "--jitter: the decorrelated mode is random by its formula; leave --jitter out, or take --mode exponential"
-                .into(),
-        ));
+        let place = settings.place(Id::Jitter);
+        return Err(UsageError(format!(
+            "{place}: the decorrelated mode is random by its formula; leave {place} out, or take --mode exponential"
+        )));
     }
     let spelled_out = settings.delays.is_some();
     let base = settings.base.unwrap_or(defaults.base);
@@ -389,10 +397,11 @@ fn backoff(settings: &Settings, mode: Mode, defaults: &Defaults) -> Result<Backo
     };
     if rule.floor > rule.cap {
         return Err(UsageError(format!(
-            "{}: {} is above the longest delay, {}; lower it or raise --max-backoff",
+            "{}: {} is above the longest delay, {}; lower it or raise {}",
             settings.place(Id::MinDelay),
             human(rule.floor),
-            human(rule.cap)
+            human(rule.cap),
+            settings.place_or(Id::MaxBackoff, "--max-backoff")
         )));
     }
     Ok(rule)
@@ -475,16 +484,26 @@ fn session_plan(settings: &Settings, mode: Mode, known: &Known) -> Result<Sessio
         total_timeout: settings.total_timeout,
     };
     let stagger = settings.stagger.unwrap_or(Duration::ZERO);
-    for (name, limit) in [("--deadline", limits.deadline), ("--total-timeout", limits.total_timeout)] {
+    for (id, name, limit) in [
+        (Id::Deadline, "the --deadline of the mode,", limits.deadline),
+        (Id::TotalTimeout, "--total-timeout", limits.total_timeout),
+    ] {
         if let Some(limit) = limit
             && stagger >= limit
         {
             return Err(UsageError(format!(
-                "{}: a wait of up to {} can pass {name} {} before the first attempt; lower it",
+                "{}: a wait of up to {} can pass {} {} before the first attempt; lower it",
                 settings.place(Id::Stagger),
                 human(stagger),
+                settings.place_or(id, name),
                 human(limit)
             )));
+        }
+    }
+    for id in [Id::QuotaCapacity, Id::QuotaCost, Id::QuotaRefill] {
+        if settings.are_apart(Id::NoQuota, id) {
+            let (none, some) = (settings.place(Id::NoQuota), settings.place(id));
+            return Err(UsageError(format!("{none} and {some} contradict each other: give one")));
         }
     }
     let max_retry_after = if backoff.cap == Duration::MAX { MAX_RETRY_AFTER } else { backoff.cap.max(MAX_RETRY_AFTER) };

@@ -154,6 +154,40 @@ impl Settings {
         Ok(())
     }
 
+    /// Takes a setting back, as if nobody had given it.
+    pub(super) fn leave(&mut self, id: Id) {
+        match id {
+            Id::Service => self.service = None,
+            Id::Delays => self.delays = None,
+            Id::BaseDelay => self.base = None,
+            Id::ThrottleBaseDelay => self.throttling_base = None,
+            Id::Factor => self.factor = None,
+            Id::MaxBackoff => self.max_backoff = None,
+            Id::MinDelay => self.min_delay = None,
+            Id::Jitter => self.jitter = None,
+            Id::Stagger => self.stagger = None,
+            Id::QuotaCapacity => self.quota_capacity = None,
+            Id::QuotaCost => self.quota_cost = None,
+            Id::QuotaRefill => self.quota_refill = None,
+            Id::NoQuota => self.no_quota = None,
+            Id::Deadline => self.deadline = None,
+            Id::TotalTimeout => self.total_timeout = None,
+            _ => return,
+        }
+        self.sources.remove(&id);
+    }
+
+    /// Whether a setting was given.
+    pub(super) fn has(&self, id: Id) -> bool {
+        self.sources.contains_key(&id)
+    }
+
+    /// Whether the place of a setting is weaker than that of another.
+    pub(super) fn is_weaker(&self, id: Id, than: Id) -> bool {
+        let rank = |id| self.sources.get(&id).map(|(rank, _)| rank);
+        rank(id) < rank(than)
+    }
+
     /// Whether the user of retryx gave an option, rather than AWS's own settings.
     pub(super) fn by_user(&self, id: Id) -> bool {
         self.sources.get(&id).is_some_and(|(rank, _)| *rank >= Rank::Variable)
@@ -167,6 +201,11 @@ impl Settings {
     /// Where a setting was given, as messages name it.
     pub(super) fn place(&self, id: Id) -> &str {
         self.sources.get(&id).map_or("", |(_, place)| place)
+    }
+
+    /// The same, or other words where nobody gave it.
+    pub(super) fn place_or<'a>(&'a self, id: Id, other: &'a str) -> &'a str {
+        self.sources.get(&id).map_or(other, |(_, place)| place)
     }
 
     /// How much is said. Of `--quiet` and `--verbose` the stronger source counts.

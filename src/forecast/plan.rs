@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::cli::options::Id;
 use crate::cli::{Given, UsageError};
-use crate::config::{Plan, explain};
+use crate::config::{Explained, Plan, explain};
 use crate::policy::{
     Backoff, Budget, BudgetPlan, Class, Decision, Formula, Jitter, Judged, Limits, Operation, Outcome, Session,
     SessionPlan,
@@ -73,7 +73,13 @@ pub fn show(given: &[Given], command: Vec<OsString>, state_folder: Option<&Path>
     }
     check_choices(given)?;
     if explain_config {
-        return Ok(explain(&plan, given, state_folder));
+        let settings = explain(&plan, given, state_folder);
+        let line = |Explained { name, value, source }: &Explained| format!("{name:<20} {value:<28} {source}\n");
+        return match format {
+            Format::Table => Ok(settings.iter().map(line).collect()),
+            Format::Json => Ok(format!("{}\n", json!({ "settings": settings }))),
+            Format::Csv => Err(UsageError("--format: the settings are printed as table or json, not as csv".into())),
+        };
     }
     let (rows, end) = rows(&plan, class);
     Ok(match format {

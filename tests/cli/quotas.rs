@@ -33,9 +33,29 @@ fn a_number_of_attempts_lifts_the_quota_unless_a_quota_option_is_given_too() {
     run.stopped(40, "attempts");
     assert!(run.last()["quota_left"].is_null());
     fail("-n 40 --quota-capacity 500").stopped(36, "quota");
-    fail("-n 40 --quota-capacity 500 --no-quota").stopped(40, "attempts");
     let run = lab.run("-q --base-delay 0").env("RETRYX_MAX_ATTEMPTS", "40").command(&["false"]).finish();
     run.stopped(40, "attempts");
+}
+
+#[test]
+fn a_quota_and_none_are_not_both_to_be_had() {
+    let lab = Lab::new();
+    for (option, variable, value) in [
+        ("--quota-capacity", "RETRYX_QUOTA_CAPACITY", "500"),
+        ("--quota-cost", "RETRYX_QUOTA_COST", "14"),
+        ("--quota-refill", "RETRYX_QUOTA_REFILL", "0"),
+    ] {
+        let run = lab.bare(&format!("--no-quota {option} {value} -- touch ran")).finish();
+        run.exited(125).says(&["--no-quota", option, "contradict"]);
+        let run = lab.bare("-- touch ran").env("RETRYX_NO_QUOTA", "1").env(variable, value).finish();
+        run.exited(125).says(&["RETRYX_NO_QUOTA", variable, "contradict"]);
+        // The command line wins.
+        let run = lab.run("-q -n 40 --base-delay 0 --no-quota").env(variable, value).command(&["false"]).finish();
+        run.stopped(40, "attempts");
+        let run = lab.run(&format!("-q -n 40 --base-delay 0 {option} {value}")).env("RETRYX_NO_QUOTA", "yes");
+        run.command(&["false"]).finish().stopped(36, "quota");
+    }
+    assert!(!lab.path("ran").exists());
 }
 
 #[test]

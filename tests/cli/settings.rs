@@ -172,6 +172,85 @@ fn something_wrong_in_awss_settings_is_said_once_and_stops_only_where_aws_was_as
         .says(&["nobody"]);
 }
 
+/// Settings that make no sense together: for each two, as options.
+const APART: [[(&str, &str); 2]; 9] = [
+    [("--delays", "1,2"), ("--base-delay", "3")],
+    [("--delays", "1,2"), ("--throttle-base-delay", "3")],
+    [("--delays", "1,2"), ("--factor", "3")],
+    [("--min-delay", "3"), ("--max-backoff", "2")],
+    [("--stagger", "3"), ("--deadline", "2")],
+    [("--stagger", "3"), ("--total-timeout", "2")],
+    [("--factor", "3"), ("--mode", "fixed")],
+    [("--jitter", "none"), ("--mode", "decorrelated")],
+    [("--service", "dynamodb"), ("--mode", "google")],
+];
+
+fn variable(option: &str) -> String {
+    format!("RETRYX_{}", option[2..].to_uppercase().replace('-', "_"))
+}
+
+#[test]
+fn of_settings_that_make_no_sense_together_the_weaker_is_left_aside_and_equals_are_an_error() {
+    let lab = Lab::new();
+    let names = |run: &crate::support::Finished, places: [&str; 2]| {
+        run.exited(125);
+        assert!(run.stderr.contains(places[0]), "{places:?}: {}", run.stderr);
+        // The mode is named by its word, which is the value.
+        assert!(
+            run.stderr.contains(places[1]) || places[1].ends_with("MODE") || places[1] == "--mode",
+            "{}",
+            run.stderr
+        );
+    };
+    for [(one, first), (other, second)] in APART {
+        let run = lab.bare("").args([one, first, other, second, "--", "touch", "ran"]).finish();
+        names(&run, [one, other]);
+        let (weak, weaker) = (variable(one), variable(other));
+        let run = lab.bare("-- touch ran").env(&weak, first).env(&weaker, second).finish();
+        names(&run, [&weak, &weaker]);
+        assert!(!run.stderr.contains(one) || run.stderr.contains("--mode"), "{}", run.stderr);
+        // A variable does not make an option unusable.
+        let run = lab.bare("-v").args([other, second, "--", "true"]).env(&weak, first).finish();
+        run.exited(0).says(&[&format!("{weak} is left aside"), other]);
+        let text = lab.bare("plan --explain-config").args([other, second]).env(&weak, first).finish().text();
+        assert!(setting(&text, &one[2..]).ends_with(&format!("{weak}, left aside beside {other}")), "{text}");
+        let run = lab.bare("").args([one, first, "--", "true"]).env(&weaker, second).finish();
+        if other == "--mode" {
+            // The mode has more to say than this.
+            names(&run, [one, &weaker]);
+        } else {
+            assert_eq!(run.exited(0).stderr, "", "{one} {weaker}");
+        }
+    }
+    assert!(!lab.path("ran").exists());
+}
+
+#[test]
+fn messages_name_the_variable_that_gave_a_setting() {
+    let lab = Lab::new();
+    for (name, value, said) in [
+        ("RETRYX_SHELL", "1", "RETRYX_SHELL takes the command as one string"),
+        ("RETRYX_RETRY_ON", "http:503", "RETRYX_RETRY_ON: 'http:503'"),
+        ("RETRYX_SUCCEED_ON", "error:X", "RETRYX_SUCCEED_ON: 'error:X'"),
+        ("RETRYX_MIN_DELAY", "1h", "RETRYX_MIN_DELAY: 1h is above"),
+    ] {
+        let run = lab.bare("-- false a").env(name, value).finish();
+        run.exited(125).says(&[said]);
+        assert!(!run.stderr.contains("--shell") && !run.stderr.contains("-on"), "{}", run.stderr);
+    }
+}
+
+#[test]
+fn the_explained_settings_come_as_json_too() {
+    let lab = Lab::new();
+    let text = lab.bare("plan --explain-config --format json -n 7").finish().text();
+    let told: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let settings = told["settings"].as_array().expect("a list");
+    let attempts = settings.iter().find(|setting| setting["name"] == "max-attempts").expect("the attempts");
+    assert_eq!((&attempts["value"], &attempts["source"]), (&"7".into(), &"--max-attempts".into()));
+    lab.bare("plan --explain-config --format csv").finish().exited(125).says(&["--format", "csv"]);
+}
+
 // A setting of retryx's own in the place of a wrong one does not make that one right.
 #[test]
 fn a_wrong_setting_of_awss_is_wrong_also_where_another_takes_its_place() {
