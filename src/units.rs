@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 /// The forms that [`parse_duration`] takes, for messages.
-pub const DURATION_FORMS: &str = "seconds (300, 0.5, .3) or a number with a unit (250ms, 5m, 1h 30m)";
+pub const DURATION_FORMS: &str = "seconds (300, 0.5, .3) or numbers with units (250ms, 5m, 1h 30m); \
+                                  units are ns, us, ms, s, m or min, h, d, w and y";
 
 /// Nanoseconds in each unit, by the spellings that are taken.
 const UNITS: [(&[&str], u128); 8] = [

@@ -16,8 +16,8 @@ pub(super) fn usage_error(error: &Error, sub: Sub) -> UsageError {
     };
     let option = context(ContextKind::InvalidArg);
     let value = context(ContextKind::InvalidValue);
-    // `--timeout <DURATION>` → `--timeout`
-    let name = option.split(' ').next().unwrap_or_default();
+    // `--timeout <DURATION>` → `--timeout`, `--verbose...` → `--verbose`
+    let name = option.split(' ').next().unwrap_or_default().trim_end_matches("...");
     if error.kind() == ErrorKind::UnknownArgument
         && sub == Sub::Http
         && let Some(refusal) = refused::refusal(name)

@@ -27,7 +27,7 @@ pub fn exit_statuses() -> String {
 /// What stands below the options in `--help`.
 pub fn after_help() -> String {
     format!(
-        "A duration is in seconds (300, 0.5, .3) or carries a unit (250ms, 5m, 1h 30m).\n\n\
+        "A duration is in seconds (300, 0.5, .3) or carries units (250ms, 5m, 1h 30m): ns, us, ms, s, m or min, h, d, w, y.\n\n\
          Exit status:\n{}\nThe manual, retryx(1), says more: classes, rules, quota, settings, streams, signals, events.",
         exit_statuses()
     )
@@ -236,7 +236,8 @@ pub const BEFORE_OPTIONS: &[Section] = &[Section {
              succeeds at once.",
         ),
         Part::Text(
-            "A duration is a number of seconds (`300`, `0.5`, `.3`) or numbers with units (`250ms`, `5m`, `1h 30m`). \
+            "A duration is a number of seconds (`300`, `0.5`, `.3`) or numbers with units (`250ms`, `5m`, `1h 30m`), \
+             the larger first: `ns`, `us`, `ms`, `s`, `m` or `min`, `h`, `d`, `w` and `y` (365.25 days). \
              Zero means zero: a zero delay is no wait. Time limits of zero are refused.",
         ),
     ],
@@ -676,7 +677,7 @@ pub const AFTER_OPTIONS: &[Section] = &[
                     "2. `RETRYX_*` variables",
                     "Every option of a run but `--help` and `--version` has one: `RETRYX_MAX_ATTEMPTS` for \
                      `--max-attempts`, and so on. A flag takes `1`, `true`, `yes` or `on`, and `0`, `false`, `no` or \
-                     `off`; `RETRYX_VERBOSE` takes `0`, `1` or `2`. A list of rules on the command line replaces that \
+                     `off`, in any case; `RETRYX_VERBOSE` takes `0`, `1` or `2`. A list of rules on the command line replaces that \
                      of the variable.",
                 ),
                 ("3. AWS's variables", "`AWS_RETRY_MODE` for `--mode`, `AWS_MAX_ATTEMPTS` for `--max-attempts`."),

@@ -129,7 +129,7 @@ pub(super) fn events(given: &Given) -> Result<EventsTarget, UsageError> {
 
 /// A flag: given on the command line, or by a variable that says yes or no.
 pub(super) fn flag(given: &Given) -> Result<bool, UsageError> {
-    match text(given) {
+    match text(given).to_ascii_lowercase().as_str() {
         "" | "1" | "true" | "yes" | "on" => Ok(true),
         "0" | "false" | "no" | "off" => Ok(false),
         _ => Err(wrong(given, "is neither yes nor no; valid are 1, true, yes, on, 0, false, no and off")),

@@ -120,6 +120,39 @@ impl Term {
         })
     }
 
+    /// Why it can hold for no outcome, if that is so: an attempt ends in one way, with one code.
+    fn contradiction(&self) -> Option<String> {
+        let (mut codes, mut statuses, mut names) = (0..=u8::MAX, 0..=u16::MAX, Vec::new());
+        let mut ends = Vec::new();
+        for atom in &self.0 {
+            match atom {
+                Atom::Exit(range) => codes = *codes.start().max(range.start())..=*codes.end().min(range.end()),
+                Atom::Http(range) => statuses = *statuses.start().max(range.start())..=*statuses.end().min(range.end()),
+                Atom::Error(name) => names.push(name),
+                Atom::Signal(signal) => ends.push(Some(*signal)),
+                Atom::Timeout => ends.push(None),
+                Atom::Pattern(_) | Atom::Any | Atom::Default => {}
+            }
+        }
+        let exits = self.0.iter().any(|atom| matches!(atom, Atom::Exit(_)));
+        let differ = |ends: &[Option<Signal>]| ends.windows(2).any(|two| two[0] != two[1]);
+        let is_success = codes == (0..=0) && self.0.contains(&Atom::Any);
+        let several = codes.is_empty()
+            || statuses.is_empty()
+            || names.windows(2).any(|two| two[0] != two[1])
+            || differ(&ends)
+            || (exits && !ends.is_empty());
+        let either = || self.0.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+        if several {
+            Some(format!(
+                "'{self}' can never hold: an attempt ends in one way only; for any of them write {}",
+                either()
+            ))
+        } else {
+            is_success.then(|| format!("'{self}' can never hold: 'any' stands for failures, and 0 is none; write 0"))
+        }
+    }
+
     /// Whether it holds. `default` is the class without the user's rules, `wanted` the
     /// class that this term gives.
     pub(super) fn matches(&self, evidence: &Evidence<'_>, default: Class, wanted: Class) -> bool {
@@ -264,6 +297,9 @@ pub fn parse_list(list: &str, check: Check) -> Result<Vec<Term>, String> {
     let mut rest = list;
     loop {
         let (term, after) = parse_term(rest, check)?;
+        if let Some(contradiction) = term.contradiction() {
+            return Err(contradiction);
+        }
         terms.push(term);
         match after.strip_prefix(',') {
             Some(next) => rest = next,
@@ -280,9 +316,12 @@ fn parse_term(text: &str, check: Check) -> Result<(Term, &str), String> {
         let (atom, after) = parse_atom(rest.trim_start_matches(' '), check)?;
         atoms.push(atom);
         let after = after.trim_start_matches(' ');
-        match after.strip_prefix("and ") {
-            Some(next) => rest = next,
-            None => return Ok((Term(atoms), after)),
+        match after.strip_prefix("and") {
+            Some(next) if next.trim_start_matches(' ').is_empty() || next.trim_start_matches(' ').starts_with(',') => {
+                return Err(format!("a condition is missing after '{} and'", Term(atoms)));
+            }
+            Some(next) if next.starts_with(' ') => rest = next,
+            _ => return Ok((Term(atoms), after)),
         }
     }
 }
@@ -467,6 +506,13 @@ mod tests {
             "default",
             "0 and output:/could not be loaded/",
             "http:503 and error:SlowDown and body:/x/",
+            "7 and 1-9",
+            "any and 0-1",
+            "signal:KILL and signal:KILL",
+            "timeout and stderr:/x/",
+            "http:5xx and http:503",
+            "signal:RTMIN",
+            "signal:RTMIN+1 and any",
         ] {
             let terms = parse(list).unwrap();
             assert_eq!(terms.len(), 1, "{list}");
@@ -506,7 +552,23 @@ mod tests {
             ("stdout:/x{99999}{99999}/", "cannot be read"),
             ("1 2", "comma"),
             ("stdout:/x/q", "comma"),
-            ("1 and", "comma"),
+            ("1 and", "missing after '1 and'"),
+            ("1 and  ", "missing after '1 and'"),
+            ("1 and ,2", "missing after '1 and'"),
+            ("1 and timeout and,2", "missing after '1 and timeout and'"),
+            ("1 android", "comma"),
+            ("and 1", "'and' is not a condition"),
+            // What can hold for no outcome.
+            ("7 and 8", "write 7,8"),
+            ("1,2,7 and 8-9", "'7 and 8-9' can never hold"),
+            ("7 and timeout", "write 7,timeout"),
+            ("signal:KILL and 137", "write signal:KILL,137"),
+            ("signal:KILL and signal:TERM", "never"),
+            ("signal:KILL and timeout", "never"),
+            ("stderr:/x/ and 1 and stdout:/y/ and 2", "never"),
+            ("http:503 and http:404", "never"),
+            ("error:A and error:B", "never"),
+            ("0 and any", "'any' stands for failures"),
         ] {
             let error = parse(list).unwrap_err();
             assert!(error.contains(hint), "{list}: {error}");

@@ -48,6 +48,8 @@ impl Signal {
     pub const WINCH: Self = Self(28);
     /// Highest signal number on Linux.
     pub const MAX: i32 = 64;
+    /// The first real-time signal that the C library leaves to programs.
+    const RTMIN: i32 = 34;
 
     /// Whether this signal asks a run to end: no attempt follows TERM, INT, HUP or QUIT.
     pub fn ends_the_run(self) -> bool {
@@ -62,9 +64,15 @@ impl Signal {
         }
         let upper = text.to_ascii_uppercase();
         let name = upper.strip_prefix("SIG").unwrap_or(&upper);
-        if let Some(offset) = name.strip_prefix("RTMIN+") {
-            let offset: i32 = offset.parse().ok()?;
-            return (0..=30).contains(&offset).then_some(Self(34 + offset));
+        for (end, sign, from) in [("RTMIN", '+', Self::RTMIN), ("RTMAX", '-', Self::MAX)] {
+            let Some(rest) = name.strip_prefix(end) else { continue };
+            let offset = match rest.strip_prefix(sign) {
+                _ if rest.is_empty() => 0,
+                Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => digits.parse().ok()?,
+                _ => return None,
+            };
+            let offset = Some(offset).filter(|offset| (0..=Self::MAX - Self::RTMIN).contains(offset))?;
+            return Some(Self(if sign == '+' { from + offset } else { from - offset }));
         }
         NAMES.iter().zip(1..).find_map(|(known, number)| (*known == name).then_some(Self(number)))
     }
@@ -75,7 +83,8 @@ impl fmt::Display for Signal {
         let index = usize::try_from(self.0 - 1).unwrap_or(usize::MAX);
         match NAMES.get(index) {
             Some(name) => write!(f, "SIG{name}"),
-            None if self.0 >= 34 => write!(f, "SIGRTMIN+{}", self.0 - 34),
+            None if self.0 == Self::RTMIN => f.write_str("SIGRTMIN"),
+            None if self.0 > Self::RTMIN => write!(f, "SIGRTMIN+{}", self.0 - Self::RTMIN),
             None => write!(f, "signal {}", self.0),
         }
     }
@@ -87,19 +96,32 @@ mod tests {
 
     #[test]
     fn signals_are_read_by_name_and_number() {
-        for (text, number) in
-            [("KILL", 9), ("SIGKILL", 9), ("term", 15), ("sigusr1", 10), ("15", 15), ("RTMIN+1", 35), ("64", 64)]
-        {
+        for (text, number) in [
+            ("KILL", 9),
+            ("SIGKILL", 9),
+            ("term", 15),
+            ("sigusr1", 10),
+            ("15", 15),
+            ("RTMIN+1", 35),
+            ("64", 64),
+            ("RTMIN", 34),
+            ("sigrtmin+0", 34),
+            ("RTMAX", 64),
+            ("RTMAX-30", 34),
+        ] {
             assert_eq!(Signal::parse(text), Some(Signal(number)), "{text}");
         }
-        for text in ["", "SIG", "0", "65", "-9", "+9", "NOPE", "RTMIN+31", "9 "] {
+        for text in [
+            "", "SIG", "0", "65", "-9", "+9", "NOPE", "RTMIN+31", "RTMIN-1", "RTMIN+", "RTMIN++1", "RTMINX", "RTMAX+1",
+            "RTMAX-31", "9 ",
+        ] {
             assert_eq!(Signal::parse(text), None, "{text}");
         }
     }
 
     #[test]
     fn every_signal_name_reads_back() {
-        for number in 1..=31 {
+        for number in (1..=31).chain(34..=64) {
             let signal = Signal(number);
             assert_eq!(Signal::parse(&signal.to_string()), Some(signal));
         }

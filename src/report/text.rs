@@ -7,7 +7,9 @@ use std::time::{Duration, SystemTime};
 use super::{Event, Reporter, Summary, write_line};
 use crate::clock::wall;
 use crate::config::{Plan, Verbosity};
-use crate::policy::{Class, DelaySource, Formula, Jitter, Obstacle, Outcome, Retry, StopReason, TimeLimit, Verdict};
+use crate::policy::{
+    Class, DelaySource, Formula, Jitter, Obstacle, Outcome, Passed, Retry, SessionPlan, StopReason, TimeLimit, Verdict,
+};
 use crate::process::{Source, Wrote};
 use crate::units::human;
 
@@ -243,7 +245,7 @@ impl<'a> Text<'a> {
                 }
                 return;
             }
-            reason => self.failure(reason, summary.attempts, summary.lost.is_some(), spent),
+            reason => self.failure(reason, summary, elapsed, spent),
         };
         let routine = matches!(self.last_words(), "killed by SIGPIPE" | "exit status 141")
             && summary.attempts == 1
@@ -260,7 +262,8 @@ impl<'a> Text<'a> {
         }
     }
 
-    fn failure(&self, reason: &StopReason, attempts: u64, is_lost: bool, spent: &str) -> String {
+    fn failure(&self, reason: &StopReason, summary: &Summary, elapsed: Duration, spent: &str) -> String {
+        let (attempts, is_lost) = (summary.attempts, summary.lost.is_some());
         let history = self.history();
         let tries = match attempts {
             1 => "1 attempt".to_owned(),
@@ -306,9 +309,10 @@ impl<'a> Text<'a> {
                 format!("giving up after {tries}: {history}; asked to stay away for longer than any limit")
             }
             StopReason::ServerDelay { wanted } => format!(
-                "giving up after {tries}: {history}; asked to stay away for {}{}, longer than the limits allow",
+                "giving up after {tries}: {history}; asked to stay away for {}{}, longer than {} allows",
                 human(*wanted),
-                moment_after(wall(), *wanted).map(|moment| format!(", until {moment}")).unwrap_or_default()
+                moment_after(wall(), *wanted).map(|moment| format!(", until {moment}")).unwrap_or_default(),
+                self.limit_broken_by(*wanted, elapsed)
             ),
             StopReason::Quota => {
                 format!("giving up after {tries}: {history}; {spent}")
@@ -341,6 +345,17 @@ impl<'a> Text<'a> {
                 format!("stopped by {signal} after {tries}: {history}")
             }
         }
+    }
+
+    /// The limit that a wait breaks which a server or the output asked for.
+    fn limit_broken_by(&self, wanted: Duration, elapsed: Duration) -> String {
+        let SessionPlan { limits, max_retry_after, .. } = &self.plan.session;
+        let (name, limit) = match limits.broken_by_start_at(elapsed.saturating_add(wanted)) {
+            _ if wanted > *max_retry_after => ("--max-retry-after", Some(*max_retry_after)),
+            Some(Passed::TotalTimeout) => ("--total-timeout", limits.total_timeout),
+            _ => ("--deadline", limits.deadline),
+        };
+        format!("{name} {}", human(limit.unwrap_or_default()))
     }
 
     /// Why there was no attempt at all: what throttled others holds the first one back too.

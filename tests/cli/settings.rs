@@ -241,6 +241,15 @@ fn messages_name_the_variable_that_gave_a_setting() {
 }
 
 #[test]
+fn a_variable_says_yes_or_no_in_any_case() {
+    let lab = Lab::new();
+    for (value, lines) in [("YES", 0), ("True", 0), ("On", 0), ("No", 1), ("OFF", 1), ("False", 1)] {
+        let run = lab.run("-n 1").env("RETRYX_QUIET", value).command(&["false"]).finish();
+        assert_eq!(run.exited(1).messages().len(), lines, "{value}");
+    }
+}
+
+#[test]
 fn the_explained_settings_come_as_json_too() {
     let lab = Lab::new();
     let text = lab.bare("plan --explain-config --format json -n 7").finish().text();

@@ -53,7 +53,8 @@ fn a_wrong_value_stops_before_anything_runs_and_is_named_with_the_remedy() {
         ("--nonsense", &["--nonsense", "--help"]),
         ("--max-attempt 3", &["--max-attempt", "--max-attempts"]),
         ("-Z", &["-Z", "--help"]),
-        ("--shell=yes", &["--shell", "takes no value"]),
+        ("--shell=yes", &["--shell takes no value"]),
+        ("--verbose=2", &["--verbose takes no value, but '2' was given"]),
         ("--mode fixed --factor 2", &["--factor", "fixed"]),
         ("--shell echo", &["--shell", "quotes"]),
     ] {

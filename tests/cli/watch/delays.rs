@@ -114,18 +114,19 @@ fn only_the_latest_attempt_asks() {
 #[test]
 fn more_than_the_limits_allow_stops_the_run() {
     let lab = Lab::new();
-    for (options, asked, milliseconds) in [
-        ("", "61", 61_000.0),
-        ("", "1h 30m", 5_400_000.0),
-        ("--max-retry-after 5", "6s", 6000.0),
-        ("--max-retry-after 0", "1ms", 1.0),
-        ("--deadline 5", "20", 20_000.0),
-        ("--total-timeout 5", "20", 20_000.0),
+    for (options, asked, milliseconds, limit) in [
+        ("", "61", 61_000.0, "--max-retry-after 60 s"),
+        ("", "1h 30m", 5_400_000.0, "--max-retry-after 60 s"),
+        ("--max-retry-after 5", "6s", 6000.0, "--max-retry-after 5 s"),
+        ("--max-retry-after 0", "1ms", 1.0, "--max-retry-after 0 ms"),
+        ("--deadline 5", "20", 20_000.0, "--deadline 5 s"),
+        ("--total-timeout 5", "20", 20_000.0, "--total-timeout 5 s"),
+        ("--deadline 9 --total-timeout 5", "20", 20_000.0, "--deadline 9 s"),
     ] {
         let run = run(&lab, options, WITH_UNIT, &format!("wait {asked}\\n"));
         run.exited(7).stopped(1, "server_delay");
         assert_eq!(run.last()["server_delay_ms"].as_f64(), Some(milliseconds), "{options} {asked}");
-        run.says(&["asked to stay away"]);
+        run.says(&["asked to stay away", &format!(", longer than {limit} allows")]);
         assert!(run.elapsed < Duration::from_secs(60));
     }
     for endless in ["99999999999999999999999", &"9".repeat(3000), "999999999999h"] {
