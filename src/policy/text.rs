@@ -43,7 +43,7 @@ const BELL: u8 = 0x07;
 /// A line without escape sequences (ECMA-48, ECMA-35): `ESC [ … final`, the control strings
 /// `ESC ] … BEL or ESC \` and `ESC P`, `X`, `^` or `_` `… ESC \`, those with bytes between
 /// (`ESC ( B`), and two-byte ones.
-pub(super) fn plain(line: &[u8]) -> Cow<'_, [u8]> {
+pub fn plain(line: &[u8]) -> Cow<'_, [u8]> {
     if !has_escapes(line) {
         return Cow::Borrowed(line);
     }

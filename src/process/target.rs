@@ -5,9 +5,12 @@ use std::fs::File;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{FileType, Mode, OFlags, major, minor};
+use rustix::fs::{FileType, Mode, OFlags, Stat, major, minor};
 use rustix::io::Errno;
 use rustix::pipe::PIPE_BUF;
+use rustix::termios::isatty;
+
+use crate::report::cursor;
 
 /// The device that makes pseudo-terminals (Linux's devices.txt).
 const PTMX: (u32, u32) = (5, 2);
@@ -16,6 +19,8 @@ const PTMX: (u32, u32) = (5, 2);
 pub(crate) struct Target {
     stream: BorrowedFd<'static>,
     way: Way,
+    /// Whether it is the terminal that messages go to.
+    is_seen: bool,
 }
 
 /// How it is written to.
@@ -43,11 +48,22 @@ impl Target {
             }
             _ => Way::Little,
         };
-        Self { stream, way }
+        let device = |stat: Stat| (FileType::from_raw_mode(stat.st_mode), stat.st_rdev);
+        let messages = rustix::fs::fstat(rustix::stdio::stderr()).ok();
+        let is_seen = isatty(stream) && stat.map(device) == messages.map(device);
+        Self { stream, way, is_seen }
     }
 
     /// Writes some of these bytes and says how many; `AGAIN` where there is no room.
     pub(crate) fn write(&self, bytes: &[u8]) -> rustix::io::Result<usize> {
+        let written = self.write_some(bytes)?;
+        if self.is_seen {
+            cursor::note(&bytes[..written]);
+        }
+        Ok(written)
+    }
+
+    fn write_some(&self, bytes: &[u8]) -> rustix::io::Result<usize> {
         match &self.way {
             Way::File => rustix::io::write(self.stream, bytes),
             Way::Own(own) => rustix::io::write(own, bytes),

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use rustix::termios::isatty;
+use rustix::termios::{isatty, tcgetwinsize};
 
 use super::write_line;
 use crate::process::unix;
@@ -63,7 +63,8 @@ impl Live {
         // Of a long wait the minutes are enough.
         let step = if seconds > 120 { 60 } else { 1 };
         let steps = seconds.div_ceil(step);
-        self.draw(&format!("retryx: next attempt in {}", human(Duration::from_secs(steps * step))));
+        let text = format!("retryx: next attempt in {}", human(Duration::from_secs(steps * step)));
+        self.draw(fitting(&text, width()));
         Some(left.saturating_sub(Duration::from_secs((steps - 1) * step)))
     }
 }
@@ -74,6 +75,18 @@ impl Drop for Live {
     }
 }
 
+/// The terminal's columns now; `None` where it does not tell.
+fn width() -> Option<usize> {
+    let size = tcgetwinsize(rustix::stdio::stderr()).ok()?;
+    (size.ws_col > 0).then_some(size.ws_col.into())
+}
+
+/// What of a text fits into one line, the cursor behind it included.
+fn fitting(text: &str, width: Option<usize>) -> &str {
+    let end = width.and_then(|width| text.char_indices().nth(width - 1));
+    end.map_or(text, |(end, _)| &text[..end])
+}
+
 fn is_in_foreground() -> bool {
     unix::foreground_of(rustix::stdio::stderr()) == unix::group_of(0)
 }
@@ -81,6 +94,15 @@ fn is_in_foreground() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_is_never_wider_than_the_terminal() {
+        for (width, fits) in [(None, "retryx: 3 s"), (Some(80), "retryx: 3 s"), (Some(12), "retryx: 3 s")] {
+            assert_eq!(fitting("retryx: 3 s", width), fits);
+        }
+        assert_eq!(fitting("retryx: 3 s", Some(11)), "retryx: 3 ");
+        assert_eq!(fitting("retryx: 3 s", Some(1)), "");
+    }
 
     #[test]
     fn a_countdown_says_what_is_true_until_the_next() {

@@ -1,6 +1,7 @@
 //! What a run tells: one model of events that every reporter reads. Reporters decide
 //! nothing, and a reporter that fails says so once and never touches the run.
 
+pub mod cursor;
 pub mod json;
 pub mod live;
 pub mod text;

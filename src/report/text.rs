@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::num::NonZeroU64;
 use std::time::{Duration, SystemTime};
 
-use super::{Event, Reporter, Summary, write_line};
+use super::{Event, Reporter, Summary, cursor, write_line};
 use crate::clock::wall;
 use crate::config::{Plan, Verbosity};
 use crate::policy::{
@@ -17,8 +17,8 @@ use crate::units::human;
 /// characters in it become spaces. A standard error that is closed, or that nobody reads,
 /// loses the line.
 pub fn say(line: &str) {
-    let mut text = String::with_capacity(line.len() + 9);
-    text.push_str("retryx: ");
+    let mut text = String::with_capacity(line.len() + 10);
+    text.push_str(if cursor::leave_line() { "\nretryx: " } else { "retryx: " });
     text.extend(line.chars().map(|c| if c.is_control() { ' ' } else { c }));
     text.push('\n');
     // What cannot be told is told to nobody.

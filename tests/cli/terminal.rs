@@ -120,6 +120,24 @@ fn messages_on_a_terminal_are_plain_lines() {
     assert_eq!(terminal.finish().code(), Some(1));
 }
 
+#[test]
+fn a_countdown_stays_in_its_line_however_narrow_the_terminal_is() {
+    let lab = Lab::new();
+    let script = "until [ -e $D/narrow ]; do sleep 0.02; done; exec retryx --mode fixed --base-delay 100 false";
+    let mut terminal = Terminal::start(&lab, &["sh", "-c", script]);
+    terminal.resize(40, 10);
+    lab.write("narrow", "");
+    for columns in [10, 17] {
+        terminal.resize(40, columns);
+        let line = &"retryx: next attempt"[..usize::from(columns) - 1];
+        for _ in 0..2 {
+            terminal.wait_for(&format!("\r{line}\x1b[K"));
+        }
+    }
+    terminal.keys("\x03");
+    terminal.finish();
+}
+
 /// Runs a script on a terminal, with the terminal's settings noted before and after.
 fn settings_around(lab: &Lab, script: &str) -> (String, String) {
     let around = format!("stty -a >$D/before; {script}; stty -a >$D/after");

@@ -31,6 +31,32 @@ fn colours_stay() {
 }
 
 #[test]
+fn a_message_begins_a_line_of_its_own() {
+    let lab = Lab::new();
+    lab.write("say", "printf \"$SAY\" >&$TO; exit 7\n");
+    let mut terminal = Terminal::shell(&lab);
+    for (options, to) in [
+        ("--retry-on default,stderr:/x/", 2),
+        ("--retry-on default,stdout:/x/", 1),
+        ("--idle-timeout 1000", 1),
+        ("--stdout final", 1),
+    ] {
+        for (say, shown) in [
+            (r"39%%", "39%\r\nretryx: "),
+            (r"39%%\r", "39%\r\r\nretryx: "),
+            (r"39%%\n", "39%\r\nretryx: "),
+            (r"39%%\r\033[K", "39%\r\x1b[Kretryx: "),
+            (r"39%%\n\033[0m", "39%\r\n\x1b[0mretryx: "),
+        ] {
+            let text = terminal.run(&format!("SAY='{say}' TO={to} retryx -n 2 --base-delay 0 {options} -- sh say"));
+            let held = options == "--stdout final";
+            assert_eq!(text.matches(shown).count(), if held { 1 } else { 2 }, "{options} {say}: {text:?}");
+            assert!(!text.contains("\n\r\n"), "{options} {say}: {text:?}");
+        }
+    }
+}
+
+#[test]
 fn the_size_is_the_same_and_follows_the_real_one() {
     let lab = Lab::new();
     let note = "sub note { system q(stty size <&2 >>$D/err); system q(stty size <&1 >>$D/out) } ";
