@@ -2,7 +2,7 @@
 //! driver.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use rustix::io::Errno;
@@ -190,7 +190,9 @@ fn state_folder() -> Option<PathBuf> {
         let base = ProcessEnvironment.get(name).map(PathBuf::from).filter(|base| base.is_absolute());
         base.map(|base| base.join(rest))
     };
-    folder("XDG_STATE_HOME", "retryx").or_else(|| folder("HOME", ".local/state/retryx"))
+    // A home that is not there is nobody's to make.
+    let home = || ProcessEnvironment.get("HOME").is_some_and(|home| Path::new(&home).is_dir());
+    folder("XDG_STATE_HOME", "retryx").or_else(|| folder("HOME", ".local/state/retryx").filter(|_| home()))
 }
 
 /// Where what is too much for memory is kept.

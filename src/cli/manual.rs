@@ -298,7 +298,8 @@ const SCOPES: &[Part] = &[
         (
             "`file`",
             "In files of `--state-dir`, else of `$XDG_STATE_HOME/retryx`, else of `~/.local/state/retryx`: the runs of one \
-             user on one machine share them. Of the two variables only absolute paths count. This is the default.",
+             user on one machine share them. Of the two variables only absolute paths count, and a home that is not there is not made. \
+             This is the default.",
         ),
         (
             "`redis://[[USER]:PASSWORD@]HOST[:PORT][/DB]`",
@@ -511,7 +512,8 @@ pub const AFTER_OPTIONS: &[Section] = &[
             Part::Text(
                 "A pattern on output makes retryx read that stream while it passes it on (see `STANDARD OUTPUT`). Of \
                  a command, `http:` and `error:` hold where its preset finds a status or a code in its messages (see \
-                 `PROGRAMS`); a run refuses a list that could never hold for its command.",
+                 `PROGRAMS`); a run refuses a list that could never hold for its command. A condition that holds for no \
+                 outcome, as `7 and 8`, is refused anywhere.",
             ),
             Part::Text(
                 "Whatever the order of the options, the lists are asked in this order, and the first condition that \
@@ -650,7 +652,8 @@ pub const AFTER_OPTIONS: &[Section] = &[
                 "All clocks start when retryx starts, so the wait of `--stagger` counts. `--timeout`, `--idle-timeout` and \
                  `--kill-after` count time in which the machine ran. `--deadline`, `--total-timeout` and all delays \
                  count the time that a suspended machine slept, too. The wall clock never matters. Time between \
-                 Ctrl-Z and `fg` counts against nothing.",
+                 Ctrl-Z and `fg` counts against nothing; time in which a STOP held retryx, of which it hears nothing, \
+                 does.",
             ),
             Part::Text(
                 "A limit ends all processes that descend from the command, also those that left its process group or \

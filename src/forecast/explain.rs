@@ -119,9 +119,16 @@ fn read(given: &[Given]) -> Result<Asked, UsageError> {
             asked.outcome = Some((option.place.clone(), outcome));
         }
     }
+    let of_a_command = [&asked.stdout, &asked.stderr].iter().any(|text| !text.is_empty()) || asked.program.is_some();
     let answered = matches!(asked.outcome, Some((_, Outcome::Responded(_))));
     if !answered && (!asked.response.headers.is_empty() || !asked.response.body.is_empty()) {
         return Err(UsageError("--header and --body belong to an answer: give its --status too".into()));
+    }
+    if answered && of_a_command {
+        return Err(UsageError(
+            "--program, --stdout-text and --stderr-text belong to a command: give its --exit, --signal or --timed-out"
+                .into(),
+        ));
     }
     Ok(asked)
 }

@@ -57,8 +57,11 @@ impl FileStore {
     }
 
     fn path(&self) -> Result<&PathBuf, Unshared> {
-        let missing =
-            || Unshared("neither XDG_STATE_HOME nor HOME is set to an absolute path; give --state-dir DIR".into());
+        let missing = || {
+            Unshared(
+                "XDG_STATE_HOME is not set to an absolute path, and HOME to no folder; give --state-dir DIR".into(),
+            )
+        };
         self.folder.as_ref().ok_or_else(missing)
     }
 
@@ -616,7 +619,7 @@ mod tests {
     fn without_a_folder_nothing_is_shared_and_the_remedy_is_named() {
         let mut store = FileStore::new(None);
         let error = store.list().unwrap_err().0;
-        assert_eq!(error, "neither XDG_STATE_HOME nor HOME is set to an absolute path; give --state-dir DIR");
+        assert_eq!(error, "XDG_STATE_HOME is not set to an absolute path, and HOME to no folder; give --state-dir DIR");
         assert_eq!((store.show(&scope("x").name).unwrap_err().0, store.place()), (error, String::new()));
     }
 }

@@ -289,9 +289,19 @@ fn without_a_home_a_scope_is_not_shared_and_the_job_runs() {
     assert_eq!(run("").exited(0).stderr, "");
     let bare = run("--scope q");
     bare.exited(0).says(&[
-        "scope 'q' is not shared: neither XDG_STATE_HOME nor HOME is set to an absolute path; give --state-dir DIR",
+        "scope 'q' is not shared: XDG_STATE_HOME is not set to an absolute path, and HOME to no folder; give --state-dir DIR",
     ]);
     assert_eq!(bare.messages().len(), 1);
+    // A home that is not there is nobody's to make; a state folder is.
+    let nowhere = lab.path("nowhere");
+    let run = lab.bare("--scope q").env("HOME", &nowhere).command(&["true"]).finish();
+    run.exited(0).says(&["scope 'q' is not shared: ", "give --state-dir DIR"]);
+    assert_eq!(run.messages().len(), 1);
+    lab.bare("quota set q --tokens 1").env("HOME", &nowhere).finish().exited(125).says(&["--state-dir"]);
+    assert!(!nowhere.exists());
+    let run = lab.bare("--scope q").env("XDG_STATE_HOME", nowhere.join("state")).command(&["true"]).finish();
+    assert_eq!(run.exited(0).stderr, "");
+    std::fs::remove_dir_all(&nowhere).unwrap();
     // A folder that is gone, and one that is named from there.
     let script = "mkdir gone2 && cd gone2 && rmdir ../gone2 && exec $R --scope q --state-dir s -- sh -c 'exit 3'";
     lab.shell(script).finish().exited(3).says(&["scope 'q' is not shared", "s cannot be made: no such file"]);
