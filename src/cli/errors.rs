@@ -40,7 +40,9 @@ pub(super) fn usage_error(error: &Error, sub: Sub) -> UsageError {
             }
             meant => format!("unknown option '{option}'; did you mean '{meant}'? {SEE}"),
         },
-        ErrorKind::InvalidValue if value.is_empty() => format!("{name} needs a value; {SEE}"),
+        ErrorKind::InvalidValue if value.is_empty() => {
+            format!("{name} needs a value; one that begins with a dash is written {name}=-…; {SEE}")
+        }
         ErrorKind::InvalidValue => {
             format!("{name}: '{value}' is not one of: {}", context(ContextKind::ValidValue))
         }

@@ -290,7 +290,8 @@ const SCOPES: &[Part] = &[
          of its own, full at its start: no run ever fails or hangs for that. After 10 seconds it asks the store again; what \
          one of the two has paid for, the other gives nothing back for. A store may take 200 milliseconds for an \
          operation of a run (or what `?timeout=` says), less where the limits of the run leave less, and at least 5 seconds \
-         for one of `retryx quota`.",
+         for one of `retryx quota`. Only a file system that hangs (frozen, or a network's that is gone) holds everybody who \
+         touches it, and no program can end that wait: keep `--state-dir` on a local one.",
     ),
     Part::Text("`--store` says where scopes are kept:"),
     Part::List(&[
