@@ -357,7 +357,8 @@ const SCOPES: &[Part] = &[
          An operation that is not answered in time is never sent again, though the server may still do it. A scope is the hash `retryx:scope:{NAME}` (with `%XX` for `%`, `{` and `}` in the name), which the server drops once `--scope-ttl` is over. What \
          is no such hash, or holds no good numbers, is renamed to `retryx:damaged:{NAME}` and said once, and the scope \
          starts afresh. A user of an access list needs `~retryx:* +eval +select +time +type +hmget +hset +pexpire \
-         +rename`, for `retryx quota` also `+scan +del`.",
+         +rename`, for `retryx quota` also `+scan +del`. In a cluster each scope has its node, which the address has to \
+         name; `retryx quota list` prints those of the node that is named.",
     ),
     Part::Text(
         "A password is best given by a file, or in the variable `RETRYX_STORE`, as others can see arguments. No message or \
