@@ -356,6 +356,7 @@ fn urls() {
         same("http://{}/close"),
         differs("http://{}/partial -o out", &[(Files, "whole-or-nothing")]),
         differs("http://{}/cut-chunk -o out", &[(Files, "whole-or-nothing")]),
+        differs("http://{}/no-size -o out", &[(Files, "whole-or-nothing")]),
         differs("http://{}/weird", &[(Exit, "no-http-exits-8")]),
         differs("http://{}/junk", &[(Exit, "no-http-exits-8")]),
         same("http://{}/length"),

@@ -51,6 +51,16 @@ fn answers_that_are_none_are_failures() {
         (Answer::head(200, &["Transfer-Encoding: chunked"]).send("-5\r\nhello").stall(), &[56], "chunk"),
         (Answer::head(200, &["Transfer-Encoding: chunked"]).send("ffffffffffffffffff\r\n").stall(), &[56], "chunk"),
         (Answer::head(200, &["Transfer-Encoding: chunked"]).send("0x5\r\nhello").stall(), &[56], "chunk"),
+        // No digits are no zero, which would be the end.
+        (
+            Answer::head(200, &["Transfer-Encoding: chunked"])
+                .send("5\r\nhello\r\n\r\n6\r\n world\r\n0\r\n\r\n")
+                .stall(),
+            &[56],
+            "chunk",
+        ),
+        (Answer::head(200, &["Transfer-Encoding: chunked"]).send("5\r\nhello\r\n;x\r\n\r\n").stall(), &[56], "chunk"),
+        (Answer::head(200, &["Transfer-Encoding: chunked"]).send("5\r\nhello\r\n 0\r\n\r\n").stall(), &[56], "chunk"),
         (Answer::head(200, &["Transfer-Encoding: chunked"]).repeat("0".repeat(1000)), &[56], "chunk"),
         (Answer::head(200, &["Transfer-Encoding: chunked"]).send("5;").repeat("x".repeat(1000)), &[56], "chunk"),
         (Answer::head(200, &["Transfer-Encoding: chunked"]).send("0\r\n").repeat("X: y\r\n"), &[56], "chunk"),
