@@ -38,6 +38,9 @@ const MAX_REDIRECTS: u32 = 50;
 /// The most bytes of a file that holds headers.
 const MAX_HEADERS: u64 = 1024 * 1024;
 
+/// The most bytes of a file that is kept in memory, as curl has it.
+const MAX_IN_MEMORY: u64 = 1024 * 1024 * 1024;
+
 /// Makes the plan, and the body to send, of the options and the words after them.
 pub fn plan_request(
     given: &[Given],
@@ -74,7 +77,10 @@ fn expanded(given: &[Given], environment: &dyn Environment, input: &Input<'_>) -
 
 fn read_file(path: &OsStr, input: &Input<'_>) -> std::io::Result<Vec<u8>> {
     let mut content = Vec::new();
-    input.open(path)?.read_to_end(&mut content)?;
+    input.open(path)?.take(MAX_IN_MEMORY + 1).read_to_end(&mut content)?;
+    if content.len() as u64 > MAX_IN_MEMORY {
+        return Err(std::io::Error::other("it has more than 1 GiB, the most that is kept in memory"));
+    }
     Ok(content)
 }
 

@@ -10,7 +10,8 @@
 //!
 //! Nothing here blocks but [`Waiter`], where the network, signals and the limits of
 //! the attempt and the run are awaited together: so one limit holds for the whole chain, a
-//! dripping server is no excuse, and Ctrl-C ends at once.
+//! dripping server is no excuse, and Ctrl-C ends at once. Nor is a flood: what never has to wait
+//! tells the waiter what passes ([`Waiter::pass`]), which looks at both from time to time.
 
 mod address;
 mod asked;

@@ -260,6 +260,7 @@ impl<'a> Output<'a> {
 
     /// Takes bytes of the body.
     pub fn take(&mut self, bytes: &[u8], waiter: &Waiter<'_>) -> Result<(), Failure> {
+        waiter.pass(bytes.len())?;
         let room = LOOKED_AT - self.seen.len();
         self.seen.extend_from_slice(&bytes[..bytes.len().min(room)]);
         if let Some(sum) = &mut self.sum {
@@ -377,6 +378,7 @@ impl<'a> Output<'a> {
             match spool.read_at(offset, &mut buffer).map_err(|error| lost(&error))? {
                 0 => return Ok(()),
                 count => {
+                    waiter.pass(count)?;
                     self.write(&buffer[..count], waiter)?;
                     offset += count as u64;
                 }
