@@ -504,7 +504,8 @@ pub const AFTER_OPTIONS: &[Section] = &[
                     "`stdout:/RE/`, `stderr:/RE/`, `output:/RE/`, `body:/RE/`",
                     "A line of that text, of `output` any of the first two, matches the regular expression; an `i` after \
                      the last slash ignores case, `\\/` is a slash. LF, CR LF or CR ends a line; the first 64 KiB of it \
-                     are looked at, without the escape sequences that colour a terminal.",
+                     are looked at, without the escape sequences that colour a terminal. A body is looked at as \
+                     a whole, decoded, however long: that of a failure too is then received to its end.",
                 ),
             ]),
             Part::Text(

@@ -8,7 +8,6 @@ use std::path::PathBuf;
 
 use sha2::{Digest as _, Sha256};
 
-use super::LOOKED_AT;
 use super::beside::{Beside, beside};
 use super::framing::Head;
 use super::place::{Place, append, copy_into, fill, lost, open_special, place, unwritable, write_special, write_to};
@@ -16,7 +15,8 @@ use super::version::{Part, Version, content_range};
 use crate::cause::cause;
 
 use crate::net::{Failure, Fault, Waiter};
-use crate::policy::{Outcome, TimeLimit};
+use crate::policy::matcher::Stream;
+use crate::policy::{Lookout, Outcome, Scanner, Sightings, TimeLimit};
 use crate::process::{IN_MEMORY, Spool, Target};
 use crate::report::text::describe;
 
@@ -86,8 +86,9 @@ pub struct Output<'a> {
     whole: bool,
     /// The sum over what is there, where it is to be checked.
     sum: Option<Sha256>,
-    /// The beginning of the body, for rules that look at it.
-    seen: Vec<u8>,
+    /// What rules look for in the body, and how far they have looked.
+    lookout: &'a Lookout,
+    scanner: Scanner,
     /// The special file, once it is open.
     special: Option<OwnedFd>,
     /// Standard output, once something was written there.
@@ -106,7 +107,7 @@ enum Store {
 
 impl<'a> Output<'a> {
     /// An output that has nothing yet. Fails where the file can never be written.
-    pub fn new(plan: &'a OutputPlan) -> Result<Self, String> {
+    pub fn new(plan: &'a OutputPlan, lookout: &'a Lookout) -> Result<Self, String> {
         let place = place(plan)?;
         let spool = || Store::Spool(Spool::new(plan.spool_folder.clone()));
         let store = match &place {
@@ -139,7 +140,8 @@ impl<'a> Output<'a> {
             released: false,
             whole: false,
             sum: plan.checksum.map(|_| Sha256::new()),
-            seen: Vec::new(),
+            lookout,
+            scanner: lookout.scanner(&[Stream::Body]),
             special: None,
             stdout: None,
             unchanged: false,
@@ -238,7 +240,7 @@ impl<'a> Output<'a> {
         }
         (self.version, self.total, self.last, self.whole) = (None, None, None, false);
         self.start = self.first;
-        self.seen.clear();
+        self.scanner = self.lookout.scanner(&[Stream::Body]);
         self.sum = self.plan.checksum.map(|_| Sha256::new());
         if std::mem::take(&mut self.have) == 0 {
             return Ok(());
@@ -261,8 +263,7 @@ impl<'a> Output<'a> {
     /// Takes bytes of the body.
     pub fn take(&mut self, bytes: &[u8], waiter: &Waiter<'_>) -> Result<(), Failure> {
         waiter.pass(bytes.len())?;
-        let room = LOOKED_AT - self.seen.len();
-        self.seen.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        self.scanner.feed(bytes);
         if let Some(sum) = &mut self.sum {
             sum.update(bytes);
         }
@@ -338,9 +339,11 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    /// The beginning of the body.
-    pub fn seen(&self) -> &[u8] {
-        &self.seen
+    /// What was found in the body.
+    pub fn sightings(&self) -> Sightings {
+        let mut sightings = Sightings::default();
+        sightings.add(self.scanner.clone());
+        sightings
     }
 
     /// Whether it goes to standard output.
