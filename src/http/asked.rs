@@ -267,6 +267,10 @@ impl<'a> Asked<'a> {
             has_body,
             compressed,
         };
+        if plan.method == "HEAD" && plan.output.checksum.is_some() {
+            let text = "--checksum is that of a body, but a head is asked for, which has none; leave one out";
+            return Err(UsageError(text.to_owned()).into());
+        }
         if head_only && has_body {
             let text = "--head asks for a head only, but data are given too; leave one out, or add --get";
             return Err(UsageError(text.to_owned()).into());
@@ -494,9 +498,13 @@ impl<'a> Asked<'a> {
         let resume = match self.text(Id::ContinueAt)? {
             None => None,
             Some("-") => Some(Resume::AfterFile),
-            Some(text) => Some(Resume::At(text.parse().map_err(|_| {
-                UsageError(format!("--continue-at: '{text}' is not an offset; valid are a number of bytes, and -"))
-            })?)),
+            Some(text) => {
+                let at = text.parse().map_err(|_| {
+                    UsageError(format!("--continue-at: '{text}' is not an offset; valid are a number of bytes, and -"))
+                })?;
+                // What begins at the beginning goes on with nothing.
+                (at > 0).then_some(Resume::At(at))
+            }
         };
         if resume.is_some() && file.is_none() {
             return Err(UsageError("--continue-at goes on with a file: name it by -o or -O".into()));

@@ -150,6 +150,11 @@ impl<'a> Requester<'a> {
         body: &'a Body,
         clock: &'a SystemClock,
     ) -> Result<Self, String> {
+        let output = Output::new(&plan.output, lookout)?;
+        let dump = plan.dump_heads.as_deref().map(SideFile::new).transpose()?;
+        if dump.as_ref().is_some_and(|dump| dump.is_same(output.place())) {
+            return Err("--dump-header and --output name the same file; -i writes the heads before the body".to_owned());
+        }
         Ok(Self {
             plan,
             lookout,
@@ -158,8 +163,8 @@ impl<'a> Requester<'a> {
             connector: Connector::new(&plan.connect),
             redirected: Duration::ZERO,
             body,
-            output: Output::new(&plan.output, lookout)?,
-            dump: plan.dump_heads.as_deref().map(SideFile::new).transpose()?,
+            output,
+            dump,
             kept: None,
             reach: Reach::Nowhere,
             without_key: false,
@@ -340,7 +345,7 @@ impl<'a> Requester<'a> {
         waiter: &Waiter<'_>,
     ) -> Result<(), Failure> {
         let mut decoder = Decoder::of(head, self.plan.compressed)?;
-        self.output.begin(head, &self.last.heads, &step.place(), self.plan.asks_for_a_part())?;
+        self.output.begin(head, &self.last.heads, &step.place(), self.plan.range())?;
         let length = head.value("content-length").and_then(|length| length.trim().parse::<u64>().ok());
         let mut done = if head.status == 206 { self.output.size() } else { 0 };
         let whole = length.map(|length| length.saturating_add(done));
