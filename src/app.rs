@@ -158,7 +158,7 @@ fn run_request(inherited: &Inherited, given: &[Given], words: &[OsString], warni
     let seed = plan.seed.map_or(random, Session::seed_from);
     let mut reporter = (Text::new(&plan), events(&plan)?);
     say_unless(plan.verbosity == Verbosity::Quiet, warnings);
-    let mut requester = Requester::new(&request, &body, &clock).map_err(UsageError)?;
+    let mut requester = Requester::new(&request, &plan.supervision.lookout, &body, &clock).map_err(UsageError)?;
     let driver = Driver {
         session: Session::new(&plan.session, seed),
         budget: budget(&plan),

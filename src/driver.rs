@@ -37,7 +37,7 @@ pub struct Attempted {
     pub obstacle: Option<Obstacle>,
     /// Whether it wrote to a standard output that is no terminal.
     pub wrote: Wrote,
-    /// What was found in what it wrote.
+    /// What was found in what it wrote, or in the body of the answer.
     pub sightings: Sightings,
     /// The answer of a server.
     pub response: Option<Response>,
@@ -191,7 +191,6 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
             sightings: &done.sightings,
             error_code: code.as_deref(),
             allowance_used_up: done.response.as_ref().is_some_and(Response::allowance_is_used_up),
-            body: done.response.as_ref().map_or(b"", |response| &response.body),
             ..Evidence::of(&done.outcome)
         };
         let verdict = self.plan.classifier.classify(&evidence);

@@ -45,6 +45,16 @@ pub const DIFFERENCES: &[Difference] = &[
         "half a file looks like a whole one",
     ),
     difference(
+        "only-what-follows",
+        "-C with a number is refused where the file has another number of bytes, but none",
+        "the joined file would have bytes twice, or lack some",
+    ),
+    difference(
+        "right-part",
+        "-r refuses an answer with another part than was asked for, and asks for the rest of one that came short",
+        "it would be written as if it were what was asked for",
+    ),
+    difference(
         "headers-stay",
         "at a redirect to another origin only headers that cannot carry credentials go along, no cookies among them",
         "a key in a header of one's own is a secret too; --location-trusted sends them",

@@ -506,7 +506,8 @@ pub const AFTER_OPTIONS: &[Section] = &[
                     "`stdout:/RE/`, `stderr:/RE/`, `output:/RE/`, `body:/RE/`",
                     "A line of that text, of `output` any of the first two, matches the regular expression; an `i` after \
                      the last slash ignores case, `\\/` is a slash. LF, CR LF or CR ends a line; the first 64 KiB of it \
-                     are looked at, without the escape sequences that colour a terminal.",
+                     are looked at, without the escape sequences that colour a terminal. A body is looked at as \
+                     a whole, decoded, however long: that of a failure too is then received to its end.",
                 ),
             ]),
             Part::Text(
@@ -810,9 +811,17 @@ pub const AFTER_OPTIONS: &[Section] = &[
                 "A body is taken for good only when its length or its last chunk says that it is whole, and `--checksum` that it \
                  is right. What broke off is continued, not restarted, where the server can: with `Range` and \
                  `If-Range`, never from two versions. `-o FILE` replaces the file at once, when the body is whole; until then the old one \
-                 stays, whatever happens. A special file is written in place. A body for standard output is held \
+                 stays, whatever happens. A file that cannot be replaced, as something is mounted there or it is somebody \
+                 else's in a folder like /tmp, is overwritten then. A special file is written in place. A body for standard output is held \
                  until it is good; one that is larger than 8 MiB streams from there on, and can then only be continued. \
-                 `-N` passes everything on as it comes.",
+                 `-N` passes everything on as it comes. After a body that was passed on already, in whole or in part, a \
+                 rule that finds something in it cannot ask for another: the run ends with 18.",
+            ),
+            Part::Text(
+                "With `-r` and one range, an answer with another part than was asked for is refused (33), and the rest of \
+                 one that came short is asked for. `-C 0` asks for the whole, as without it; any other `-C` puts \
+                 what comes behind what the file has, and is refused where that does not follow, unless the file is empty or missing. \
+                 `--checksum` is that of a body as it is written; an answer 304 has none, and is not held against it.",
             ),
             Part::Text(
                 "Limits hold for all of an attempt, redirects included: `-m` is `--timeout`. On a redirect to another origin \

@@ -38,6 +38,9 @@ const MAX_REDIRECTS: u32 = 50;
 /// The most bytes of a file that holds headers.
 const MAX_HEADERS: u64 = 1024 * 1024;
 
+/// The most bytes of a file that is kept in memory, as curl has it.
+const MAX_IN_MEMORY: u64 = 1024 * 1024 * 1024;
+
 /// Makes the plan, and the body to send, of the options and the words after them.
 pub fn plan_request(
     given: &[Given],
@@ -74,7 +77,10 @@ fn expanded(given: &[Given], environment: &dyn Environment, input: &Input<'_>) -
 
 fn read_file(path: &OsStr, input: &Input<'_>) -> std::io::Result<Vec<u8>> {
     let mut content = Vec::new();
-    input.open(path)?.read_to_end(&mut content)?;
+    input.open(path)?.take(MAX_IN_MEMORY + 1).read_to_end(&mut content)?;
+    if content.len() as u64 > MAX_IN_MEMORY {
+        return Err(std::io::Error::other("it has more than 1 GiB, the most that is kept in memory"));
+    }
     Ok(content)
 }
 
@@ -261,6 +267,10 @@ impl<'a> Asked<'a> {
             has_body,
             compressed,
         };
+        if plan.method == "HEAD" && plan.output.checksum.is_some() {
+            let text = "--checksum is that of a body, but a head is asked for, which has none; leave one out";
+            return Err(UsageError(text.to_owned()).into());
+        }
         if head_only && has_body {
             let text = "--head asks for a head only, but data are given too; leave one out, or add --get";
             return Err(UsageError(text.to_owned()).into());
@@ -488,9 +498,13 @@ impl<'a> Asked<'a> {
         let resume = match self.text(Id::ContinueAt)? {
             None => None,
             Some("-") => Some(Resume::AfterFile),
-            Some(text) => Some(Resume::At(text.parse().map_err(|_| {
-                UsageError(format!("--continue-at: '{text}' is not an offset; valid are a number of bytes, and -"))
-            })?)),
+            Some(text) => {
+                let at = text.parse().map_err(|_| {
+                    UsageError(format!("--continue-at: '{text}' is not an offset; valid are a number of bytes, and -"))
+                })?;
+                // What begins at the beginning goes on with nothing.
+                (at > 0).then_some(Resume::At(at))
+            }
         };
         if resume.is_some() && file.is_none() {
             return Err(UsageError("--continue-at goes on with a file: name it by -o or -O".into()));

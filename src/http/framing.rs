@@ -185,6 +185,8 @@ impl Framing {
                     }
                     Ok(Piece::Data(count))
                 }
+                // No digits at all would be read as a zero, which ends the body.
+                Chunk::Size if !bytes[0].is_ascii_hexdigit() => Err(broken("a size that is none")),
                 Chunk::Size => match httparse::parse_chunk_size(bytes) {
                     Ok(httparse::Status::Complete((length, size))) => {
                         *chunk = if size == 0 { Chunk::Trailer(0) } else { Chunk::Data(size) };
@@ -271,7 +273,10 @@ mod tests {
             assert_eq!(body(&chunked, &chunks[..20], step).unwrap(), (b"hello".to_vec(), false));
             assert_eq!(body(&closed, b"hello", step).unwrap(), (b"hello".to_vec(), true));
             assert!(body(&chunked, b"2\r\nhello\r\n", step).is_err());
-            assert!(body(&chunked, b"zz\r\n", step).is_err());
+            for none in ["zz", "", ";x", ";", " ", " 5", "\t0", "\r", "-0"] {
+                let bytes = format!("5\r\nhello\r\n{none}\r\n\r\n6\r\n world\r\n0\r\n\r\n");
+                assert!(body(&chunked, bytes.as_bytes(), step).is_err(), "{none:?}");
+            }
             assert!(body(&chunked, b"ffffffffffffffffff\r\n", step).is_err());
         }
     }

@@ -10,6 +10,7 @@ use super::output::OutputPlan;
 use super::proxy::Proxies;
 use super::proxy::Proxy;
 use super::redirect::{RedirectPlan, Step};
+use super::version::Range;
 use crate::net::{ConnectPlan, Failure, Origin};
 
 /// A request and all that belongs to it; immutable for a run.
@@ -66,9 +67,10 @@ impl RequestPlan {
         self.safety != Safety::Unsafe
     }
 
-    /// Whether the user asks for a part of the body (`-r`, or a header that says so).
-    pub fn asks_for_a_part(&self) -> bool {
-        self.fields.iter().any(|field| field.is("range") && !field.is_absent)
+    /// The part of the body that the user asks for (`-r`, or a header that says so).
+    pub fn range(&self) -> Option<Range> {
+        let field = self.fields.iter().find(|field| field.is("range") && !field.is_absent)?;
+        Some(Range::parse(field.line.split_once(':').map_or("", |(_, value)| value)))
     }
 
     /// The proxy for this origin.

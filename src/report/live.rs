@@ -37,12 +37,19 @@ impl Live {
         self.on
     }
 
-    /// Draws it anew.
+    /// Whether a text has room in the terminal's line as wide as it is now: what goes round
+    /// into another line would stay there.
+    pub fn has_room(&self, text: &str) -> bool {
+        text.chars().count() <= room()
+    }
+
+    /// Draws it anew, as much of it as there is room for.
     pub fn draw(&mut self, text: &str) {
         // A job that was sent to the background meanwhile leaves the terminal alone.
         if self.on && is_in_foreground() {
             self.drawn = true;
             // What cannot be shown is shown to nobody.
+            let text: String = text.chars().take(room()).collect();
             let _ = write_line(rustix::stdio::stderr(), format!("\r{text}\x1b[K").as_bytes());
         }
     }
@@ -72,6 +79,13 @@ impl Drop for Live {
     fn drop(&mut self) {
         self.clear();
     }
+}
+
+/// The most characters of a line on the terminal. The last column is left free: with it some
+/// terminals begin another line. One that tells no width is taken to have room.
+fn room() -> usize {
+    let size = rustix::termios::tcgetwinsize(rustix::stdio::stderr());
+    size.ok().filter(|size| size.ws_col > 0).map_or(usize::MAX, |size| usize::from(size.ws_col) - 1)
 }
 
 fn is_in_foreground() -> bool {

@@ -228,6 +228,10 @@ fn answer(request: &Request) -> Answer {
             hangs: false,
         },
         "cut-chunk" => closing(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n"),
+        "no-size" => closing(
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n\r\n3\r\nlo\n\r\n0\r\n\r\n",
+        ),
+        "other-part" => whole("206 Partial Content", &["Content-Range: bytes 3-5/6"], b"lo\n"),
         "old" => closing(b"HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\nhello\n"),
         "lf" => closing(b"HTTP/1.1 200 OK\nContent-Length: 6\nX: y\n\nhello\n"),
         "noreason" => closing(b"HTTP/1.1 200\r\nContent-Length: 6\r\n\r\nhello\n"),

@@ -142,6 +142,48 @@ fn rules_can_look_at_any_body() {
     assert!(!lab.path("f").exists());
 }
 
+// As long as it may be, and whatever becomes of it.
+#[test]
+fn rules_look_at_the_whole_of_a_body() {
+    let lab = Lab::new();
+    let long = |line: &str| format!("{}\n{line}\n{}", "x".repeat(1_500_000), "y\n".repeat(10_000));
+    for (status, rule) in [
+        (200, "http:200 and body:/^pending$/"),
+        (200, "http:200 and body:/(pend)ing/"),
+        (404, "http:404 and body:/^pending$/"),
+        (503, "body:/^pending$/"),
+    ] {
+        for words in [&[][..], &["-o", "f"], &["--fail-with-body"]] {
+            let server =
+                Server::new([Answer::new(status, &[], long("pending")), Answer::new(status, &[], long("done"))]);
+            let run = lab.run("--base-delay 0 --retry-on").arg(rule).arg("http").args(words).arg(server.url("/"));
+            let run = run.finish();
+            run.exited(if status == 200 { 0 } else { 22 });
+            assert_eq!(server.requests().len(), 2, "{rule} {words:?}: {}", run.stderr);
+        }
+    }
+    // In a part that was continued, and the first 64 KiB of a line.
+    let body = long("pending");
+    let cut = Server::by(move |number, request| {
+        let length = |first: usize| format!("Content-Length: {}", body.len() - first);
+        match (number, request.from()) {
+            (0, _) => Answer::head(200, &["ETag: \"x\"", &length(0)]).send(&body[..1_500_004]).close(),
+            (1, Some(first)) => {
+                let range = format!("Content-Range: bytes {first}-{}/{}", body.len() - 1, body.len());
+                Answer::head(206, &["ETag: \"x\"", &length(first), &range]).send(&body[first..])
+            }
+            _ => Answer::new(200, &[], "done"),
+        }
+    });
+    let rule = "http:2xx and body:/^pending$/";
+    let run =
+        lab.run("--base-delay 0 --retry-on").arg(format!("default,{rule}")).arg("http").arg(cut.url("/")).finish();
+    assert_eq!((run.exited(0).text(), cut.requests().len()), ("done".to_owned(), 3));
+    let server = Server::new([Answer::new(200, &[], "x".repeat(65_536) + "pending")]);
+    lab.run("--retry-on").arg("http:200 and body:/pending/").arg("http").arg(server.url("/")).finish().exited(0);
+    assert_eq!(server.requests().len(), 1);
+}
+
 #[test]
 fn only_a_good_body_is_written_and_once() {
     let lab = Lab::new();
