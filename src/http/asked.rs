@@ -258,6 +258,7 @@ impl<'a> Asked<'a> {
             url,
             method,
             fields: fields.0,
+            agent: agent.to_owned(),
             has_body,
             compressed,
         };

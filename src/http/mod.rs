@@ -230,7 +230,10 @@ impl<'a> Requester<'a> {
     fn step(&mut self, step: &Step, waiter: &Waiter<'_>) -> Result<(Head, Kept), Failure> {
         let origin = origin(step)?;
         let proxy = self.plan.proxy_for(&origin)?;
-        let through = proxy.as_ref().filter(|_| !origin.secure && self.plan.connect.unix_socket.is_none());
+        let target = self.plan.connect.target(&origin);
+        // The proxy knows no other way to a host than its name.
+        let tunnels = origin.secure || target != origin;
+        let through = proxy.as_ref().filter(|_| !tunnels);
         let fields = self.output.continuation(&step.method);
         self.without_key |=
             self.plan.safety == Safety::ByKey && !step.with_credentials && step.method == self.plan.method;
@@ -252,10 +255,14 @@ impl<'a> Requester<'a> {
                 Err(failure) => return Err(failure),
             }
         }
-        let tunnel = |connection: &mut Connection, to: &Origin, waiter: &Waiter<'_>| {
-            proxy.as_ref().map_or(Ok(()), |proxy| proxy.tunnel(connection, to, waiter))
+        let tunnel = |connection: &mut Connection, waiter: &Waiter<'_>| {
+            proxy.as_ref().map_or(Ok(()), |proxy| proxy.tunnel(connection, &target, &self.plan.agent, waiter))
         };
-        let over = proxy.as_ref().map(|proxy| Over { host: &proxy.host, port: proxy.port, tunnel: &tunnel });
+        let over = proxy.as_ref().map(|proxy| Over {
+            host: &proxy.host,
+            port: proxy.port,
+            tunnel: tunnels.then_some(&tunnel),
+        });
         let mut connection = self.connector.connect(&origin, over.as_ref(), waiter)?;
         self.note_sending();
         let answered = exchange(&mut connection, &request, body, waiter, self.sender(body, waiter))?;

@@ -21,6 +21,8 @@ pub struct RequestPlan {
     pub method: String,
     /// Header fields.
     pub fields: Vec<Field>,
+    /// Who asks, for proxies; may be empty.
+    pub agent: String,
     /// Whether it is safe to repeat whatever became of it.
     pub safety: Safety,
     /// Whether a body is sent, be it empty.
@@ -71,9 +73,9 @@ impl RequestPlan {
         self.fields.iter().any(|field| field.is("range") && !field.is_absent)
     }
 
-    /// The proxy for this origin.
+    /// The proxy for this origin; a socket that is given leads past any.
     pub fn proxy_for(&self, origin: &Origin) -> Result<Option<Proxy>, Failure> {
-        self.proxies.find(origin)
+        if self.connect.unix_socket.is_some() { Ok(None) } else { self.proxies.find(origin) }
     }
 
     /// The head of the request of a step. `more` are fields that this attempt adds.

@@ -91,6 +91,13 @@ fn https_goes_through_a_tunnel() {
         // What is for the server is not for the proxy.
         assert!(!seen[0].holds("X-Own") && seen[0].field("authorization").is_none(), "{seen:?}");
     }
+    // Another place to connect to is the proxy's to find, and the certificate stays the host's.
+    let proxy = Tunnels::start(|_| OPEN);
+    let run = lab.run("http --cacert ca.pem --connect-to").arg(format!("::127.0.0.1:{}", server.port)).arg("-x");
+    let run = run.arg(format!("http://us3r:s3cr3t@127.0.0.1:{}", proxy.port)).arg("https://localhost/").finish();
+    run.exited(0);
+    is_silent(&run);
+    assert_eq!(proxy.take()[0].target(), format!("127.0.0.1:{}", server.port));
     // The name is the proxy's to resolve, and the certificate is checked against it.
     let proxy = Tunnels::start(|_| OPEN);
     let url = format!("https://proxied.example:{}/", server.port);
