@@ -56,6 +56,7 @@ pub const DIFFERENCES: &[Difference] = &[
         "a URL is sent as the URL standard writes it: hosts in lower case, and the characters \" < > ` ' { } \\ and those outside ASCII percent-encoded",
         "this is what servers get from browsers, and what all of them take",
     ),
+    difference("hash-in-data", "a # in the data of -G is percent-encoded", "curl drops it and what follows in silence"),
     difference(
         "semicolons",
         "text of -F that has a semicolon in it is sent whole",

@@ -96,10 +96,11 @@ pub fn add_query(url: &mut Url, body: &Body) -> Result<(), Refusal> {
         return Err(Refusal::Url(format!("--get: the data cannot stand in a URL: {what}")));
     };
     let query = match url.query() {
-        Some(query) if !query.is_empty() => format!("{query}&{data}"),
-        _ => data,
+        Some(query) if query.is_empty() || query.ends_with('&') => format!("{query}{data}"),
+        Some(query) => format!("{query}&{data}"),
+        None => data,
     };
-    url.set_query(Some(&query));
+    url.set_query(Some(query.as_str()).filter(|query| !query.is_empty()));
     Ok(())
 }
 

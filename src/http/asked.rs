@@ -111,13 +111,13 @@ impl<'a> Asked<'a> {
         let mut url = parse_url(given_url)?;
         let mut fields = Fields::default();
         let (mut body, kind) = self.body()?;
-        let as_query = self.has(Id::Get);
+        let as_query = self.has(Id::Get) && matches!(kind, Some(Kind::Data | Kind::Json));
         let uploads = kind == Some(Kind::Upload);
-        if as_query && kind == Some(Kind::Data) {
+        if as_query {
             add_query(&mut url, &body)?;
             body = Body::default();
         }
-        let has_body = kind.is_some() && !(as_query && kind == Some(Kind::Data));
+        let has_body = kind.is_some() && !as_query;
         if uploads && let Some(name) = self.last(Id::Upload).filter(|given| given.value != *"-") {
             add_file_name(&mut url, Path::new(&name.value));
         }
@@ -630,10 +630,12 @@ fn header(given: &Given, fields: &mut Fields, input: &Input<'_>) -> Result<(), U
     fields.add(text(given)?).map_err(|what| UsageError(format!("--header: {what}")))
 }
 
-/// `content`, `=content`, `name=content`, `@file` or `name@file`.
+/// `content`, `=content`, `name=content`, `@file` or `name@file`: the first `=` counts, and
+/// `@` only where there is none.
 fn urlencoded(given: &Given, input: &Input<'_>) -> Result<String, UsageError> {
     let bytes = given.value.as_bytes();
-    let at = bytes.iter().position(|byte| matches!(byte, b'=' | b'@'));
+    let first = |wanted| bytes.iter().position(|byte| *byte == wanted);
+    let at = first(b'=').or_else(|| first(b'@'));
     let (name, content) = match at {
         None => (&b""[..], bytes.to_vec()),
         Some(at) if bytes[at] == b'=' => (&bytes[..at], bytes[at + 1..].to_vec()),
