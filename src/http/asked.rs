@@ -194,6 +194,10 @@ impl<'a> Asked<'a> {
         }
         let key = self.text(Id::IdempotencyKey)?;
         if let Some(key) = key {
+            if key.trim().is_empty() {
+                let text = "--idempotency-key: '' is no key; give one, or auto to have one made";
+                return Err(UsageError(text.to_owned()).into());
+            }
             let made = if key == "auto" { random_key() } else { key.to_owned() };
             fields
                 .add(&format!("Idempotency-Key: {made}"))
@@ -202,9 +206,15 @@ impl<'a> Asked<'a> {
         for given in self.all(Id::RequestHeader) {
             header(given, &mut fields, self.input)?;
         }
+        let keys: Vec<_> = fields.0.iter().filter(|field| field.is("idempotency-key")).collect();
+        if key.is_some() && keys.len() > 1 {
+            let text = "--idempotency-key and a header Idempotency-Key both give the key: leave one out";
+            return Err(UsageError(text.to_owned()).into());
+        }
+        let has_key = keys.iter().any(|field| !field.is_absent && !field.value().is_empty());
         // What says how long the body is must be right, or the server waits for more of it.
         for field in fields.0.iter().filter(|field| field.place == Place::Own) {
-            let value = field.line.split_once(':').map_or("", |(_, value)| value.trim());
+            let value = field.value();
             let text = match field.name.to_ascii_lowercase().as_str() {
                 "content-length" if has_body && value != body.length().to_string() => {
                     format!(
@@ -232,7 +242,6 @@ impl<'a> Asked<'a> {
                 }
             }
         }
-        let has_key = fields.0.iter().any(|field| field.is("idempotency-key") && !field.is_absent);
         let is_safe = ["GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"].contains(&method.as_str());
         let plan = RequestPlan {
             safety: match is_safe || self.has(Id::Idempotent) {
