@@ -820,7 +820,7 @@ pub const AFTER_OPTIONS: &[Section] = &[
                  `Content-*`, `User-Agent`, `Range` and `If-*`. No message or event holds a password, a query or a \
                  header. Names are looked up in `/etc/hosts` and with the servers of `/etc/resolv.conf`, without the modules of \
                  nsswitch.conf. HTTP/1.1 is spoken, and TLS 1.2 and 1.3, trusting the system's store, or what \
-                 `SSL_CERT_FILE` and `SSL_CERT_DIR` name.",
+                 `CURL_CA_BUNDLE`, else `SSL_CERT_FILE` and `SSL_CERT_DIR` name.",
             ),
             Part::Text(
                 "On a terminal a line shows how far a transfer is, once it takes a second, and how long a wait is. Options of \

@@ -255,7 +255,7 @@ impl<'a> Asked<'a> {
                 most: self.most_redirects()?,
                 keeps_method: self.has(Id::RequestMethod),
             },
-            connect: self.connect()?,
+            connect: self.connect(environment)?,
             proxies: self.proxies(&url, environment)?,
             output: self.output(&url)?,
             dump_heads: self.path(Id::DumpHeader),
@@ -394,7 +394,7 @@ impl<'a> Asked<'a> {
         Ok(())
     }
 
-    fn connect(&self) -> Result<ConnectPlan, UsageError> {
+    fn connect(&self, environment: &dyn Environment) -> Result<ConnectPlan, UsageError> {
         let family = match (self.has(Id::Ipv4), self.has(Id::Ipv6)) {
             (true, true) => return Err(UsageError("--ipv4 and --ipv6 contradict each other: give one".into())),
             (true, false) => Family::V4,
@@ -425,13 +425,19 @@ impl<'a> Asked<'a> {
         for given in self.given.iter().filter(|given| matches!(given.id, Id::Cacert | Id::Cert | Id::Key)) {
             check_readable(given)?;
         }
+        let named = |name| environment.get(name).map(|path| (name, PathBuf::from(path)));
         Ok(ConnectPlan {
             family,
             timeout,
             resolved: self.all(Id::Resolve).map(resolution).collect::<Result<_, _>>()?,
             redirections: self.all(Id::ConnectTo).map(redirection).collect::<Result<_, _>>()?,
             unix_socket: self.path(Id::UnixSocket),
-            tls: TlsPlan { insecure: self.has(Id::Insecure), authorities: self.path(Id::Cacert), identity },
+            tls: TlsPlan {
+                insecure: self.has(Id::Insecure),
+                authorities: self.path(Id::Cacert).map(|path| ("--cacert", path)).or_else(|| named("CURL_CA_BUNDLE")),
+                store_file: named("SSL_CERT_FILE"),
+                identity,
+            },
         })
     }
 
