@@ -84,7 +84,7 @@ impl Proxy {
 pub struct Proxies {
     /// For http, and for https: where it was given, and what.
     pub urls: [Option<(String, String)>; 2],
-    /// Hosts to be reached without.
+    /// Hosts to be reached without; a `*` alone means all.
     pub direct: Vec<String>,
 }
 
@@ -92,7 +92,7 @@ impl Proxies {
     /// The proxy for this origin.
     pub fn find(&self, origin: &Origin) -> Result<Option<Proxy>, Failure> {
         let Some((place, url)) = &self.urls[usize::from(origin.secure)] else { return Ok(None) };
-        if self.direct.iter().any(|pattern| is_meant(pattern, &origin.host)) {
+        if self.direct == ["*"] || self.direct.iter().any(|pattern| is_meant(pattern, &origin.host)) {
             return Ok(None);
         }
         let shown = without_password(url);
@@ -136,9 +136,6 @@ impl Proxies {
 fn is_meant(pattern: &str, host: &str) -> bool {
     let pattern = pattern.trim().trim_start_matches('.').to_ascii_lowercase();
     let host = host.trim_matches(['[', ']']).trim_end_matches('.').to_ascii_lowercase();
-    if pattern == "*" {
-        return true;
-    }
     if pattern.is_empty() {
         return false;
     }
@@ -173,7 +170,7 @@ mod tests {
             ("example.com", "example.com", true),
             (".example.com", "www.Example.com", true),
             ("example.com", "badexample.com", false),
-            ("*", "x", true),
+            ("*", "x", false),
             ("", "x", false),
             ("127.0.0.1", "127.0.0.1", true),
             ("10.0.0.0/8", "10.1.2.3", true),

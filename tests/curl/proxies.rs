@@ -206,6 +206,8 @@ fn the_variables_choose_the_proxy() {
         (&[("HTTP_PROXY", dead), ("NO_PROXY", "127.0.0.1,localhost")], "", &here, "server"),
         (&[("http_proxy", p), ("no_proxy", "localhost, 127.0.0.0/8")], "", &here, "server"),
         (&[("http_proxy", p), ("no_proxy", "*")], "", &here, "server"),
+        (&[("http_proxy", p), ("no_proxy", "a,*")], "", &here, "proxy"),
+        (&[("http_proxy", p)], "--noproxy *,a", &here, "proxy"),
         (&[("http_proxy", p), ("no_proxy", "10.0.0.0/8 ,example")], "", &here, "proxy"),
         (&[("http_proxy", p), ("no_proxy", "27.0.0.1")], "", &here, "proxy"),
         (&[("http_proxy", p), ("no_proxy", "")], "", &here, "proxy"),
