@@ -49,6 +49,21 @@ pub const DIFFERENCES: &[Difference] = &[
         "at a redirect to another origin only headers that cannot carry credentials go along, no cookies among them",
         "a key in a header of one's own is a secret too; --location-trusted sends them",
     ),
+    difference(
+        "location-credentials",
+        "a name and password in a Location are not used",
+        "who is asked for a password is the user's to say",
+    ),
+    difference(
+        "other-redirects",
+        "-L follows 300 to 303, 307 and 308, no other status with a Location",
+        "the others are no redirects (RFC 9110)",
+    ),
+    difference(
+        "one-level",
+        "-F sends no form within a form, and not several files in one part",
+        "hardly a server takes these",
+    ),
     difference("codings", "--compressed asks for gzip and deflate, not for br and zstd", "these two are decoded here"),
     difference("range-asks", "-r with a body sends Range, not Content-Range", "it asks for a part of the answer"),
     difference(

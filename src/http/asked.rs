@@ -266,6 +266,7 @@ impl<'a> Asked<'a> {
             shows_progress: !self.has(Id::Silent),
             url,
             method,
+            head_only,
             fields: fields.0,
             agent: agent.to_owned(),
             has_body,
@@ -491,7 +492,8 @@ impl<'a> Asked<'a> {
             file = Some(PathBuf::from(name));
         }
         if let (Some(folder), Some(name)) = (self.path(Id::OutputDir), &file) {
-            file = Some(folder.join(name));
+            // A name from the root is in the folder too, as curl has it.
+            file = Some(folder.join(name.strip_prefix("/").unwrap_or(name)));
         }
         let checksum = match self.text(Id::Checksum)? {
             None => None,

@@ -185,8 +185,13 @@ impl<'a> Requester<'a> {
             self.last.url = url.to_string();
             self.last.method.clone_from(&step.method);
             self.last.redirects = step.redirects;
-            let next = step.next(head.status, head.value("location"), &self.plan.redirects)?;
             self.last.head = head.clone();
+            let next = step.next(head.status, head.value("location"), &self.plan.redirects);
+            if let Err(Failure::Fault { fault: Fault::Url | Fault::Scheme, .. }) = next {
+                // curl counts one that leads nowhere, too.
+                self.last.redirects += 1;
+            }
+            let next = next?;
             let response = self.body_of(&head, &mut kept, &step, next.is_some(), waiter)?;
             // A server that sends the request elsewhere as it is has not acted on it.
             // One that sends the client on with another method has.
@@ -301,7 +306,10 @@ impl<'a> Requester<'a> {
         redirects: bool,
         waiter: &Waiter<'_>,
     ) -> Result<Response, Failure> {
-        let mut framing = head.framing(&step.method)?;
+        // With -I and a method of the user's own a body comes that nobody asked for.
+        let unread = self.plan.head_only && step.method != "HEAD";
+        kept.may_keep &= !unread;
+        let mut framing = head.framing(if unread { "HEAD" } else { &step.method })?;
         let mut response = Response { status: head.status, headers: head.fields.clone(), body: Vec::new() };
         if head.status == RANGE_NOT_SATISFIABLE && !redirects {
             if self.output.is_complete_by(head) {

@@ -13,12 +13,15 @@ use super::redirect::{RedirectPlan, Step};
 use crate::net::{ConnectPlan, Failure, Origin};
 
 /// A request and all that belongs to it; immutable for a run.
+#[expect(clippy::struct_excessive_bools, reason = "independent switches of the user's")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestPlan {
     /// Where it goes.
     pub url: Url,
     /// The method.
     pub method: String,
+    /// Whether only the head of the answer is wanted.
+    pub head_only: bool,
     /// Header fields.
     pub fields: Vec<Field>,
     /// Who asks, for proxies; may be empty.

@@ -215,6 +215,7 @@ fn answer(request: &Request) -> Answer {
             let host = third.unwrap_or_default();
             whole("302 Found", &[&format!("Location: http://{host}/there")], b"moved\n")
         }
+        "elsewhere" => whole("302 Found", &["Location: nonsense://x/"], b""),
         "loop" => whole("302 Found", &["Location: /loop"], b""),
         "gzip" | "deflate" if request.field("accept-encoding").is_some() => {
             let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
