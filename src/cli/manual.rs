@@ -571,7 +571,7 @@ pub const AFTER_OPTIONS: &[Section] = &[
                 "`--retry-after-match stderr:/retry in (\\d+)s/` waits as long as a line of the output asks for: \
                  what the one group of the pattern captures is a duration, seconds or with a unit, and the last line \
                  that matches counts. What is no duration is ignored, and said with `-v`. The wait is the larger of \
-                 that and of the formula's delay, and up to a tenth of it more, at random, unless the jitter is `none`. Zero \
+                 that and of the formula's delay, and up to a tenth of it more, at random, unless the jitter is `none`, as it is in the modes `fixed` and `linear` and with `--delays` where `--jitter` says nothing else. Zero \
                  is the ordinary delay. It never makes a failure retryable.",
             ),
             Part::Text(
