@@ -5,6 +5,7 @@ use std::fs;
 use std::io::Read as _;
 use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
@@ -22,6 +23,7 @@ use super::proxy::Proxies;
 use super::redirect::RedirectPlan;
 use super::refusal::Refusal;
 use super::request::{RequestPlan, Safety};
+use super::schemes::Schemes;
 use super::variables::Variables;
 use super::write_out;
 use crate::cause::cause;
@@ -34,6 +36,9 @@ use crate::units::parse_duration;
 
 /// The most redirects, as curl has it.
 const MAX_REDIRECTS: u32 = 50;
+
+/// The mode of a folder that is made, as curl has it.
+const CREATED_MODE: u32 = 0o750;
 
 /// The most bytes of a file that holds headers.
 const MAX_HEADERS: u64 = 1024 * 1024;
@@ -107,8 +112,13 @@ impl<'a> Asked<'a> {
     }
 
     fn plan(&self, words: &[OsString], environment: &dyn Environment) -> Result<(RequestPlan, Body), Refusal> {
-        let given_url = given_url(words)?;
+        let words: Vec<_> = self.all(Id::Url).map(|given| &given.value).chain(words).collect();
+        let given_url = given_url(&words).map_err(|refusal| self.with_lost_url(refusal, words.is_empty()))?;
         let mut url = parse_url(given_url)?;
+        let schemes = self.schemes(Id::Proto)?;
+        if !schemes.allow(url.scheme()) {
+            return Err(Refusal::Scheme(format!("--proto: {}: is not allowed by it", url.scheme())));
+        }
         let mut fields = Fields::default();
         let (mut body, kind) = self.body()?;
         let as_query = self.has(Id::Get) && matches!(kind, Some(Kind::Data | Kind::Json));
@@ -253,6 +263,7 @@ impl<'a> Asked<'a> {
                 follow: self.has(Id::Location) || self.has(Id::LocationTrusted),
                 trusted: self.has(Id::LocationTrusted),
                 most: self.most_redirects()?,
+                schemes: schemes.and(self.schemes(Id::ProtoRedir)?),
                 keeps_method: self.has(Id::RequestMethod),
             },
             connect: self.connect(environment)?,
@@ -263,7 +274,7 @@ impl<'a> Asked<'a> {
             given_url: given_url.to_owned(),
             timeout: None,
             total_timeout: None,
-            shows_progress: !self.has(Id::Silent),
+            shows_progress: !self.has(Id::Silent) && !self.has(Id::NoProgressMeter),
             url,
             method,
             head_only,
@@ -276,7 +287,28 @@ impl<'a> Asked<'a> {
             let text = "--head asks for a head only, but data are given too; leave one out, or add --get";
             return Err(UsageError(text.to_owned()).into());
         }
+        if self.has(Id::CreateDirs) {
+            plan.output.file.iter().chain(&plan.dump_heads).try_for_each(|file| create_folder_of(file))?;
+        }
         Ok((plan, body))
+    }
+
+    /// Says which option took what looks like the URL, where there is none.
+    fn with_lost_url(&self, refusal: Refusal, is_missing: bool) -> Refusal {
+        let looks_like_one = |given: &&Given| given.value.as_bytes().windows(3).any(|part| part == b"://");
+        match (refusal, self.given.iter().rfind(looks_like_one)) {
+            (Refusal::Url(text), Some(given)) if is_missing => {
+                Refusal::Url(format!("{text}; {} took what looks like one for its value", given.place))
+            }
+            (refusal, _) => refusal,
+        }
+    }
+
+    /// The schemes that an option and those of its name before it leave.
+    fn schemes(&self, id: Id) -> Result<Schemes, UsageError> {
+        self.all(id).try_fold(Schemes::ALL, |schemes, given| {
+            schemes.changed(text(given)?).map_err(|what| UsageError(format!("{}: {what}", given.place)))
+        })
     }
 
     /// What `-b` sends; a file of cookies is not read.
@@ -639,8 +671,11 @@ fn header(given: &Given, fields: &mut Fields, input: &Input<'_>) -> Result<(), U
         let read = input.open(path.as_os_str()).and_then(|file| file.take(MAX_HEADERS).read_to_end(&mut content));
         read.map_err(|error| UsageError(format!("--header: {}: {}", path.display(), cause(&error))))?;
         let text = String::from_utf8_lossy(&content);
-        for line in text.lines().map(|line| line.trim_end_matches('\r')).filter(|line| !line.trim().is_empty()) {
-            fields.add(line).map_err(|what| UsageError(format!("--header: in {}: {what}", path.display())))?;
+        for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+            let number = index + 1;
+            fields
+                .add(line.trim_end_matches('\r'))
+                .map_err(|what| UsageError(format!("--header: {}, line {number}: {what}", path.display())))?;
         }
         return Ok(());
     }
@@ -664,6 +699,13 @@ fn urlencoded(given: &Given, input: &Input<'_>) -> Result<String, UsageError> {
     }
     text.push_str(&percent_encoded(&content).replace("%20", "+"));
     Ok(text)
+}
+
+/// Makes the folder that a file is to be in, and those above it, as curl does.
+fn create_folder_of(file: &Path) -> Result<(), UsageError> {
+    let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) else { return Ok(()) };
+    let created = fs::DirBuilder::new().recursive(true).mode(CREATED_MODE).create(folder);
+    created.map_err(|error| UsageError(format!("--create-dirs: {}: {}", folder.display(), cause(&error))))
 }
 
 fn read(path: &OsStr, given: &Given, input: &Input<'_>) -> Result<Vec<u8>, UsageError> {

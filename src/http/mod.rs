@@ -29,6 +29,7 @@ mod proxy;
 mod redirect;
 mod refusal;
 mod request;
+mod schemes;
 mod variables;
 mod version;
 mod write_out;
