@@ -59,6 +59,21 @@ pub const DIFFERENCES: &[Difference] = &[
         "at a redirect to another origin only headers that cannot carry credentials go along, no cookies among them",
         "a key in a header of one's own is a secret too; --location-trusted sends them",
     ),
+    difference(
+        "location-credentials",
+        "a name and password in a Location are not used",
+        "who is asked for a password is the user's to say",
+    ),
+    difference(
+        "other-redirects",
+        "-L follows 300 to 303, 307 and 308, no other status with a Location",
+        "the others are no redirects (RFC 9110)",
+    ),
+    difference(
+        "one-level",
+        "-F sends no form within a form, and not several files in one part",
+        "hardly a server takes these",
+    ),
     difference("codings", "--compressed asks for gzip and deflate, not for br and zstd", "these two are decoded here"),
     difference("range-asks", "-r with a body sends Range, not Content-Range", "it asks for a part of the answer"),
     difference(
@@ -66,6 +81,7 @@ pub const DIFFERENCES: &[Difference] = &[
         "a URL is sent as the URL standard writes it: hosts in lower case, and the characters \" < > ` ' { } \\ and those outside ASCII percent-encoded",
         "this is what servers get from browsers, and what all of them take",
     ),
+    difference("hash-in-data", "a # in the data of -G is percent-encoded", "curl drops it and what follows in silence"),
     difference(
         "semicolons",
         "text of -F that has a semicolon in it is sent whole",

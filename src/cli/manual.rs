@@ -513,7 +513,9 @@ pub const AFTER_OPTIONS: &[Section] = &[
             Part::Text(
                 "A pattern on output makes retryx read that stream while it passes it on (see `STANDARD OUTPUT`). Of \
                  a command, `http:` and `error:` hold where its preset finds a status or a code in its messages (see \
-                 `PROGRAMS`); a run refuses a list that could never hold for its command.",
+                 `PROGRAMS`); a run refuses a list that could never hold for its command. For a request `http:`, \
+                 `error:`, `body:`, `timeout`, `any` and `default` can hold, and a condition that cannot is refused; \
+                 a failure without an answer is named by the last two.",
             ),
             Part::Text(
                 "Whatever the order of the options, the lists are asked in this order, and the first condition that \
@@ -529,7 +531,7 @@ pub const AFTER_OPTIONS: &[Section] = &[
             Part::Text(
                 "Success is touched only by a condition that names it, with 0 or a status below 400 in it: \
                  `--fail-on any` leaves exit code 0 alone, `--retry-on 0` does not. A run that ends with such a \
-                 failure exits 1.",
+                 failure exits 1, a request with a status exits 22 as for any other.",
             ),
             Part::Text(
                 "A command that could not be started is named only by 127 (not found), 126 (all else) or `default`, \
@@ -572,7 +574,7 @@ pub const AFTER_OPTIONS: &[Section] = &[
                 "`--retry-after-match stderr:/retry in (\\d+)s/` waits as long as a line of the output asks for: \
                  what the one group of the pattern captures is a duration, seconds or with a unit, and the last line \
                  that matches counts. What is no duration is ignored, and said with `-v`. The wait is the larger of \
-                 that and of the formula's delay, and up to a tenth of it more, at random, unless the jitter is `none`. Zero \
+                 that and of the formula's delay, and up to a tenth of it more, at random, unless the jitter is `none`, as it is in the modes `fixed` and `linear` and with `--delays` where `--jitter` says nothing else. Zero \
                  is the ordinary delay. It never makes a failure retryable.",
             ),
             Part::Text(
@@ -783,7 +785,7 @@ pub const AFTER_OPTIONS: &[Section] = &[
             Part::Options(Sub::Http),
             Part::Text(
                 "The body of a good answer, with a status from 200 to 399, is written, to standard output or to the file; a 304 has none, and leaves the file as it is. A status that ends the run as a \
-                 failure exits 22, with or without `-f`, and its body is written with `--fail-with-body` only. The \
+                 failure, by itself or by a rule, exits 22, with or without `-f`, and its body is written with `--fail-with-body` only. The \
                  exit statuses of failures without an answer are curl's: 1 (the scheme is not spoken), 3 (URL), 5 \
                  (proxy's name), 6 (name), 7 (connection), 8 (no HTTP), 18 (the body ended early, or its checksum is \
                  wrong), 23 (output), 26 (input), 28 (any time limit), 33 (a download cannot be continued), 35 (TLS), \
@@ -798,7 +800,7 @@ pub const AFTER_OPTIONS: &[Section] = &[
                 "GET, HEAD, OPTIONS, PUT, DELETE and TRACE are repeated after any failure that may pass; POST, PATCH and others \
                  only where the request cannot have been acted on: no connection was made, or the answer is 429, or 503 \
                  with `Retry-After`. Else the reason is `unsafe_request`. `--idempotent` says that a repetition does no harm; so \
-                 does a header `Idempotency-Key`, which `--idempotency-key` sends, the same in every attempt. The body \
+                 does a header `Idempotency-Key` that is not empty, which `--idempotency-key` sends, the same in every attempt. The body \
                  is the same in every attempt: what comes from standard input is kept, past 8 MiB in a temporary file \
                  without a name, and a file that has changed since the first attempt ends the run.",
             ),
@@ -829,7 +831,7 @@ pub const AFTER_OPTIONS: &[Section] = &[
                  `Content-*`, `User-Agent`, `Range` and `If-*`. No message or event holds a password, a query or a \
                  header. Names are looked up in `/etc/hosts` and with the servers of `/etc/resolv.conf`, without the modules of \
                  nsswitch.conf. HTTP/1.1 is spoken, and TLS 1.2 and 1.3, trusting the system's store, or what \
-                 `SSL_CERT_FILE` and `SSL_CERT_DIR` name.",
+                 `CURL_CA_BUNDLE`, else `SSL_CERT_FILE` and `SSL_CERT_DIR` name.",
             ),
             Part::Text(
                 "On a terminal a line shows how far a transfer is, once it takes a second, and how long a wait is. Options of \

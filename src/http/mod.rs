@@ -30,6 +30,7 @@ mod proxy;
 mod redirect;
 mod refusal;
 mod request;
+mod schemes;
 mod variables;
 mod version;
 mod write_out;
@@ -202,8 +203,13 @@ impl<'a> Requester<'a> {
             self.last.url = url.to_string();
             self.last.method.clone_from(&step.method);
             self.last.redirects = step.redirects;
-            let next = step.next(head.status, head.value("location"), &self.plan.redirects)?;
             self.last.head = head.clone();
+            let next = step.next(head.status, head.value("location"), &self.plan.redirects);
+            if let Err(Failure::Fault { fault: Fault::Url | Fault::Scheme, .. }) = next {
+                // curl counts one that leads nowhere, too.
+                self.last.redirects += 1;
+            }
+            let next = next?;
             let response = self.body_of(&head, &mut kept, &step, next.is_some(), waiter)?;
             // A server that sends the request elsewhere as it is has not acted on it.
             // One that sends the client on with another method has.
@@ -247,7 +253,10 @@ impl<'a> Requester<'a> {
     fn step(&mut self, step: &Step, waiter: &Waiter<'_>) -> Result<(Head, Kept), Failure> {
         let origin = origin(step)?;
         let proxy = self.plan.proxy_for(&origin)?;
-        let through = proxy.as_ref().filter(|_| !origin.secure && self.plan.connect.unix_socket.is_none());
+        let target = self.plan.connect.target(&origin);
+        // The proxy knows no other way to a host than its name.
+        let tunnels = origin.secure || target != origin;
+        let through = proxy.as_ref().filter(|_| !tunnels);
         let fields = self.output.continuation(&step.method);
         self.without_key |=
             self.plan.safety == Safety::ByKey && !step.with_credentials && step.method == self.plan.method;
@@ -269,10 +278,14 @@ impl<'a> Requester<'a> {
                 Err(failure) => return Err(failure),
             }
         }
-        let tunnel = |connection: &mut Connection, to: &Origin, waiter: &Waiter<'_>| {
-            proxy.as_ref().map_or(Ok(()), |proxy| proxy.tunnel(connection, to, waiter))
+        let tunnel = |connection: &mut Connection, waiter: &Waiter<'_>| {
+            proxy.as_ref().map_or(Ok(()), |proxy| proxy.tunnel(connection, &target, &self.plan.agent, waiter))
         };
-        let over = proxy.as_ref().map(|proxy| Over { host: &proxy.host, port: proxy.port, tunnel: &tunnel });
+        let over = proxy.as_ref().map(|proxy| Over {
+            host: &proxy.host,
+            port: proxy.port,
+            tunnel: tunnels.then_some(&tunnel),
+        });
         let mut connection = self.connector.connect(&origin, over.as_ref(), waiter)?;
         self.note_sending();
         let answered = exchange(&mut connection, &request, body, waiter, self.sender(body, waiter))?;
@@ -311,7 +324,10 @@ impl<'a> Requester<'a> {
         redirects: bool,
         waiter: &Waiter<'_>,
     ) -> Result<Response, Failure> {
-        let mut framing = head.framing(&step.method)?;
+        // With -I and a method of the user's own a body comes that nobody asked for.
+        let unread = self.plan.head_only && step.method != "HEAD";
+        kept.may_keep &= !unread;
+        let mut framing = head.framing(if unread { "HEAD" } else { &step.method })?;
         let mut response = Response { status: head.status, headers: head.fields.clone(), body: Vec::new() };
         if head.status == RANGE_NOT_SATISFIABLE && !redirects {
             if self.output.is_complete_by(head) {

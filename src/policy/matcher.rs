@@ -119,6 +119,15 @@ impl Term {
         })
     }
 
+    /// Whether it can hold for a request.
+    pub fn may_speak_of_a_request(&self) -> bool {
+        self.0.iter().all(|atom| match atom {
+            Atom::Exit(_) | Atom::Signal(_) => false,
+            Atom::Pattern(pattern) => pattern.stream == Stream::Body,
+            _ => true,
+        })
+    }
+
     /// Whether it holds. `default` is the class without the user's rules, `wanted` the
     /// class that this term gives.
     pub(super) fn matches(&self, evidence: &Evidence<'_>, default: Class, wanted: Class) -> bool {

@@ -97,6 +97,9 @@ impl<'a> Text<'a> {
             Outcome::Exited(0) if verdict.class != Class::Success => {
                 format!("exit status 0, a failure by {}", verdict.rule)
             }
+            Outcome::Responded(200..400) if verdict.class != Class::Success => {
+                format!("{}, a failure by {}", describe(outcome), verdict.rule)
+            }
             _ => describe(outcome),
         };
         let full = self.groups.len() == LISTED;

@@ -266,6 +266,40 @@ fn a_failing_body_that_is_cut_is_still_that_status() {
 }
 
 #[test]
+fn rules_that_could_never_hold_for_a_request_are_refused() {
+    let lab = Lab::new();
+    let server = Server::new([Answer::new(200, &[], "good")]);
+    let get = |words: &str, rule: &str| lab.run(words).args([rule, "http", &server.url("/")]);
+    for rule in
+        ["7", "22", "126", "0", "signal:KILL", "stderr:/x/", "stdout:/x/", "output:/x/", "0 and body:/x/", "http:503,7"]
+    {
+        for option in ["--retry-on", "--throttle-on", "--fail-on", "--succeed-on"] {
+            let term = rule.rsplit(',').next().expect("a condition");
+            let said = format!("{option}: '{term}' speaks of a command");
+            get(option, rule).finish().exited(125).says(&[&said, "http:503", "body:/RE/", "any"]);
+        }
+    }
+    // A variable may be set for commands too, but a list that says nothing of requests is a mistake.
+    let run = || lab.run("http").arg(server.url("/"));
+    run().env("RETRYX_FAIL_ON", "7,signal:KILL").finish().exited(125).says(&["RETRYX_FAIL_ON: '7'"]);
+    run().env("RETRYX_FAIL_ON", "7,http:503").finish().exited(0);
+    for rule in ["http:503", "http:2xx and body:/no/", "error:X", "timeout", "any", "default", "body:/no/"] {
+        get("--fail-on", rule).finish().exited(0);
+    }
+}
+
+#[test]
+fn a_good_status_that_a_rule_makes_a_failure_exits_22_and_names_the_rule() {
+    let lab = Lab::new();
+    let server = Server::new([Answer::new(200, &[], "pending")]);
+    for option in ["--fail-on", "--retry-on"] {
+        let rule = "http:200 and body:/pending/";
+        let run = lab.run("-n 2 --base-delay 0").args([option, rule, "http", &server.url("/")]).finish();
+        run.exited(22).says(&[&format!("HTTP status 200, a failure by {option} {rule}")]);
+    }
+}
+
+#[test]
 fn the_end_says_what_failed() {
     let lab = Lab::new();
     let server =

@@ -122,7 +122,7 @@ impl Link {
         }
         let mut plan = ConnectPlan {
             tls: TlsPlan {
-                authorities: address.authorities.clone(),
+                authorities: address.authorities.clone().map(|path| ("?cacert", path)),
                 identity: address.identity.clone(),
                 ..TlsPlan::default()
             },
