@@ -157,10 +157,9 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
                     let (wrote, is_shared) = (done.wrote, self.budget.is_shared());
                     self.reporter.report(&Event::RetryScheduled { retry: &retry, wrote, is_shared });
                     // A delay counts from the attempt's end, that of the limiter from its answer.
-                    let since = match retry.delay.source {
-                        DelaySource::Limiter => Duration::ZERO,
-                        _ => self.clock.elapsed().boot.saturating_sub(elapsed),
-                    };
+                    let has_passed = self.budget.has_scope() && retry.delay.source != DelaySource::Limiter;
+                    let since =
+                        if has_passed { self.clock.elapsed().boot.saturating_sub(elapsed) } else { Duration::ZERO };
                     if let Wake::Interrupted(signal) = self.wait(retry.delay.wait.saturating_sub(since)) {
                         return self.stop_waiting(StopReason::Interrupted(signal), status);
                     }
