@@ -190,7 +190,7 @@ fn apart(words: &[OsString], sub: Sub) -> Cow<'_, [OsString]> {
         }
         if bytes == b"--" {
             apart.extend(rest.by_ref().cloned());
-        } else if letter == Some(bytes.len() - 1) || is_name(word) {
+        } else if letter.is_some_and(|at| at + 1 == bytes.len()) || is_name(word) {
             apart.extend(rest.next().cloned());
         }
     }
@@ -402,6 +402,28 @@ mod tests {
                 assert!(error.contains(part), "{line:?}: {error}");
             }
             assert!(!error.contains('\n'), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_equals_sign_behind_a_letter_belongs_to_the_value() {
+        let run = |line: &[&str]| {
+            let (given, words) = run(line);
+            (given.into_iter().map(|(_, value)| value).collect::<Vec<_>>(), words)
+        };
+        for (line, values, words) in [
+            (&["http", "-d=a", "u", ""][..], &["=a"][..], &["u", ""][..]),
+            (&["http", "", "-sd=a", "-"], &["=a", ""], &["", "-"]),
+            (&["http", "-d", "-d=a", "--data", "-d=b", "u"], &["-d=a", "-d=b"], &["u"]),
+            (&["http", "--expand-data", "-d=a", "--data=-d=b"], &["-d=a", "-d=b"], &[]),
+            (&["http", "-H-d=a", "-XA=b", "--", "-d=a"], &["-d=a", "A=b"], &["-d=a"]),
+        ] {
+            let (given, rest) = run(line);
+            let mut given: Vec<_> = given.iter().map(String::as_str).collect();
+            given.sort_unstable();
+            let mut values = values.to_vec();
+            values.sort_unstable();
+            assert_eq!((given, rest), (values, words.iter().map(|word| (*word).to_owned()).collect()), "{line:?}");
         }
     }
 

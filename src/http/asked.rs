@@ -27,7 +27,7 @@ use super::schemes::Schemes;
 use super::variables::Variables;
 use super::write_out;
 use crate::cause::cause;
-use crate::cli::options::Id;
+use crate::cli::options::{Id, OPTIONS};
 use crate::cli::{EXPAND, Given, UsageError};
 use crate::config::env::Environment;
 use crate::net::tls::TlsPlan;
@@ -305,7 +305,9 @@ impl<'a> Asked<'a> {
 
     /// Says which option took what looks like the URL, where there is none.
     fn with_lost_url(&self, refusal: Refusal, is_missing: bool) -> Refusal {
-        let looks_like_one = |given: &&Given| given.value.as_bytes().windows(3).any(|part| part == b"://");
+        let is_of_a_request = |id| OPTIONS.iter().any(|option| option.id == id && option.expands());
+        let looks_like_one =
+            |given: &&Given| is_of_a_request(given.id) && given.value.as_bytes().windows(3).any(|part| part == b"://");
         match (refusal, self.given.iter().rfind(looks_like_one)) {
             (Refusal::Url(text), Some(given)) if is_missing => {
                 Refusal::Url(format!("{text}; {} took what looks like one for its value", given.place))
