@@ -551,7 +551,8 @@ impl<'a> Asked<'a> {
             None => None,
             Some("-") => Some(Resume::AfterFile),
             Some(text) => {
-                let at = text.parse().map_err(|_| {
+                let digits = Some(text).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+                let at = digits.and_then(|digits| digits.parse().ok()).ok_or_else(|| {
                     UsageError(format!("--continue-at: '{text}' is not an offset; valid are a number of bytes, and -"))
                 })?;
                 // What begins at the beginning goes on with nothing.
