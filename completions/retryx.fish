@@ -11,7 +11,7 @@ function __retryx_in
             case --
                 set place command
                 break
-            case --base-delay --body --cacert --cert --checksum --class --connect-timeout --connect-to --continue-at --cookie --data --data-binary --data-raw --data-urlencode --deadline --delays --dump-header --events --exit --exit-code-on-failure --factor --fail-on --form --format --header --idempotency-key --idle-timeout --jitter --json --key --kill-after --kill-signal --max-attempts --max-backoff --max-redirs --max-retry-after --max-time --min-delay --mode --noproxy --output --output-dir --preset --program --proxy --quota-capacity --quota-cost --quota-refill --range --referer --request --resolve --retry-after-match --retry-on --scope --scope-ttl --seed --service --signal --stagger --state-dir --status --stderr --stderr-text --stdin --stdout --stdout-text --store --succeed-on --throttle-base-delay --throttle-on --timeout --tokens --total-timeout --unix-socket --upload-file --user --user-agent --variable --write-out -A -C -D -E -F -H -T -X -b -d -e -k -m -n -o -r -u -w -x
+            case --base-delay --body --cacert --cert --checksum --class --connect-timeout --connect-to --continue-at --cookie --data --data-binary --data-raw --data-urlencode --deadline --delays --dump-header --events --exit --exit-code-on-failure --factor --fail-on --form --format --header --idempotency-key --idle-timeout --jitter --json --key --kill-after --kill-signal --max-attempts --max-backoff --max-redirs --max-retry-after --max-time --min-delay --mode --noproxy --output --output-dir --preset --program --proto --proto-redir --proxy --quota-capacity --quota-cost --quota-refill --range --referer --request --resolve --retry-after-match --retry-on --scope --scope-ttl --seed --service --signal --stagger --state-dir --status --stderr --stderr-text --stdin --stdout --stdout-text --store --succeed-on --throttle-base-delay --throttle-on --timeout --tokens --total-timeout --unix-socket --upload-file --url --user --user-agent --variable --write-out -A -C -D -E -F -H -T -X -b -d -e -k -m -n -o -r -u -w -x
                 set -e words[1]
             case '-*'
             case http plan explain quota
@@ -101,7 +101,7 @@ complete -c retryx -n '__retryx_in none http plan explain' -s h -l help -d 'Prin
 complete -c retryx -n '__retryx_in none http plan explain' -s V -l version -d 'Print the version'
 complete -c retryx -n '__retryx_in http' -s X -l request -d 'The method [default: GET; POST with data, PUT with -T, HEAD with -I]' -r -f
 complete -c retryx -n '__retryx_in http' -s H -l header -d 'A header, as \'Name: value\'; \'Name:\' takes a default one away, \'Name;\' sends it empty; @FILE reads lines' -r -f
-complete -c retryx -n '__retryx_in http' -s d -l data -d 'Send this; @FILE sends what the file holds without its line ends, @- standard input' -r -f
+complete -c retryx -n '__retryx_in http' -s d -l data -d 'Send this; @FILE sends what the file holds without its line ends and NULs, @- standard input' -r -f
 complete -c retryx -n '__retryx_in http' -l data-raw -d 'The same, and @ means nothing' -r -f
 complete -c retryx -n '__retryx_in http' -l data-binary -d 'The same, and @FILE is sent as it is' -r -f
 complete -c retryx -n '__retryx_in http' -l data-urlencode -d 'The same, percent-encoded: content, =content, name=content, @FILE or name@FILE' -r -f
@@ -114,6 +114,7 @@ complete -c retryx -n '__retryx_in http' -s e -l referer -d 'The Referer' -r -f
 complete -c retryx -n '__retryx_in http' -s b -l cookie -d 'Send this as Cookie, as in \'a=1; b=2\'' -r -f
 complete -c retryx -n '__retryx_in http' -s r -l range -d 'Only these bytes, as in 0-499' -r -f
 complete -c retryx -n '__retryx_in http' -l max-redirs -d 'The most redirects; -1 for no limit [default: 50]' -r -f
+complete -c retryx -n '__retryx_in http' -l url -d 'The URL, in place of the word without an option' -r -f
 complete -c retryx -n '__retryx_in http' -l variable -d 'Set a variable for {{NAME}} in options with expand- in front, such as --expand-header' -r -f
 complete -c retryx -n '__retryx_in http' -l idempotency-key -d 'Send this as Idempotency-Key in every attempt, and repeat; auto makes one' -r -f
 complete -c retryx -n '__retryx_in http' -s o -l output -d 'Write the body to this file, all at once when it is whole' -r -f
@@ -122,6 +123,8 @@ complete -c retryx -n '__retryx_in http' -s D -l dump-header -d 'Write the answe
 complete -c retryx -n '__retryx_in http' -s w -l write-out -d 'Print this afterwards, as in \'%{http_code} %{num_attempts}\\n\'' -r -f
 complete -c retryx -n '__retryx_in http' -s C -l continue-at -d 'Go on with a file that is partly there; - goes by its size' -r -f
 complete -c retryx -n '__retryx_in http' -l checksum -d 'Take only a body with this checksum' -r -f
+complete -c retryx -n '__retryx_in http' -l proto -d 'Ask these schemes only, as in =https; all else, a redirect too, exits 1' -r -f
+complete -c retryx -n '__retryx_in http' -l proto-redir -d 'The same for redirects only' -r -f
 complete -c retryx -n '__retryx_in http' -l cacert -d 'Trust these certificates in place of the system\'s' -r -f
 complete -c retryx -n '__retryx_in http' -s E -l cert -d 'The client\'s certificate (PEM), with its key unless --key is given' -r -f
 complete -c retryx -n '__retryx_in http' -l key -d 'The key of --cert (PEM)' -r -f
@@ -133,20 +136,27 @@ complete -c retryx -n '__retryx_in http' -l unix-socket -d 'Speak through this s
 complete -c retryx -n '__retryx_in http' -l connect-timeout -d 'The limit on making a connection' -r -f
 complete -c retryx -n '__retryx_in http' -s m -l max-time -d 'The same as --timeout: the limit on an attempt, redirects included' -r -f
 complete -c retryx -n '__retryx_in http' -s G -l get -d 'Put the data into the URL\'s query and use GET'
+complete -c retryx -n '__retryx_in http' -l basic -d 'Accepted: -u is Basic authentication anyway'
 complete -c retryx -n '__retryx_in http' -l compressed -d 'Ask for gzip or deflate, and take it off'
 complete -c retryx -n '__retryx_in http' -s L -l location -d 'Follow redirects'
 complete -c retryx -n '__retryx_in http' -l location-trusted -d 'Follow redirects, and send credentials to all of them'
 complete -c retryx -n '__retryx_in http' -s g -l globoff -d 'Accepted: braces and brackets in the URL mean themselves anyway'
 complete -c retryx -n '__retryx_in http' -l idempotent -d 'Repeat a POST or PATCH too, as doing it twice does no harm'
 complete -c retryx -n '__retryx_in http' -s O -l remote-name -d 'Write it to a file named as the URL\'s last part'
+complete -c retryx -n '__retryx_in http' -l create-dirs -d 'Make the folders of -o, --output-dir and -D where they are missing'
 complete -c retryx -n '__retryx_in http' -s i -l include -d 'Write the heads before the body'
 complete -c retryx -n '__retryx_in http' -s I -l head -d 'Ask for the head only (HEAD), and write it'
 complete -c retryx -n '__retryx_in http' -s s -l silent -d 'No progress; retryx\'s own messages stay, unless --quiet'
+complete -c retryx -n '__retryx_in http' -l no-progress-meter -d 'The same'
+complete -c retryx -n '__retryx_in http' -s # -l progress-bar -d 'Accepted: how far a transfer is shows on a terminal anyway'
 complete -c retryx -n '__retryx_in http' -s S -l show-error -d 'With -s, say errors all the same'
 complete -c retryx -n '__retryx_in http' -s f -l fail -d 'Accepted: a status that is a failure exits 22 with or without it'
+complete -c retryx -n '__retryx_in http' -l fail-early -d 'Accepted: one request is made a run'
 complete -c retryx -n '__retryx_in http' -l fail-with-body -d 'Write the body of a failure too'
 complete -c retryx -n '__retryx_in http' -s N -l no-buffer -d 'Pass the body on as it comes, also where it turns out to be cut'
 complete -c retryx -n '__retryx_in http' -s k -l insecure -d 'Trust any certificate'
+complete -c retryx -n '__retryx_in http' -l tlsv1.2 -d 'Accepted: TLS 1.2 or later is spoken anyway'
+complete -c retryx -n '__retryx_in http' -l http1.1 -d 'Accepted: HTTP/1.1 is spoken anyway'
 complete -c retryx -n '__retryx_in http' -s 4 -l ipv4 -d 'IPv4 addresses only'
 complete -c retryx -n '__retryx_in http' -s 6 -l ipv6 -d 'IPv6 addresses only'
 complete -c retryx -n '__retryx_in plan' -l class -d 'The failures to plan for [default: transient]' -r -f -a "transient\t''
@@ -183,4 +193,4 @@ complete -c retryx -n '__retryx_in none' -x -a explain -d 'Say what an outcome i
 complete -c retryx -n '__retryx_in none' -x -a quota -d 'Show and mend the scopes that runs share, their quotas and rate limiters'
 complete -c retryx -n '__retryx_in quota' -x -a 'list show reset set'
 complete -c retryx -n '__retryx_in quota-verb' -x
-complete -c retryx -n 'not __retryx_in explain quota quota-verb' -x -a '(__fish_complete_subcommand -- --base-delay --body --cacert --cert --checksum --class --connect-timeout --connect-to --continue-at --cookie --data --data-binary --data-raw --data-urlencode --deadline --delays --dump-header --events --exit --exit-code-on-failure --factor --fail-on --form --format --header --idempotency-key --idle-timeout --jitter --json --key --kill-after --kill-signal --max-attempts --max-backoff --max-redirs --max-retry-after --max-time --min-delay --mode --noproxy --output --output-dir --preset --program --proxy --quota-capacity --quota-cost --quota-refill --range --referer --request --resolve --retry-after-match --retry-on --scope --scope-ttl --seed --service --signal --stagger --state-dir --status --stderr --stderr-text --stdin --stdout --stdout-text --store --succeed-on --throttle-base-delay --throttle-on --timeout --tokens --total-timeout --unix-socket --upload-file --user --user-agent --variable --write-out -A -C -D -E -F -H -T -X -b -d -e -k -m -n -o -r -u -w -x)'
+complete -c retryx -n 'not __retryx_in explain quota quota-verb' -x -a '(__fish_complete_subcommand -- --base-delay --body --cacert --cert --checksum --class --connect-timeout --connect-to --continue-at --cookie --data --data-binary --data-raw --data-urlencode --deadline --delays --dump-header --events --exit --exit-code-on-failure --factor --fail-on --form --format --header --idempotency-key --idle-timeout --jitter --json --key --kill-after --kill-signal --max-attempts --max-backoff --max-redirs --max-retry-after --max-time --min-delay --mode --noproxy --output --output-dir --preset --program --proto --proto-redir --proxy --quota-capacity --quota-cost --quota-refill --range --referer --request --resolve --retry-after-match --retry-on --scope --scope-ttl --seed --service --signal --stagger --state-dir --status --stderr --stderr-text --stdin --stdout --stdout-text --store --succeed-on --throttle-base-delay --throttle-on --timeout --tokens --total-timeout --unix-socket --upload-file --url --user --user-agent --variable --write-out -A -C -D -E -F -H -T -X -b -d -e -k -m -n -o -r -u -w -x)'

@@ -12,7 +12,7 @@ use crate::cli::options::{Id, OPTIONS, Sub};
 use crate::cli::{Given, Invocation, UsageError, parse};
 use crate::clock::{SystemClock, wall};
 use crate::config::env::{Environment, ProcessEnvironment};
-use crate::config::{EventsTarget, Note, Plan, ScopesPlan, Verbosity, gather, gather_own};
+use crate::config::{EventsTarget, Note, Plan, ScopesPlan, Verbosity, check_for_a_request, gather, gather_own};
 use crate::driver::Driver;
 use crate::exit::{ExitStatus, OWN_FAILURE, REQUEST_TIMED_OUT};
 use crate::forecast;
@@ -141,6 +141,7 @@ fn run_request(inherited: &Inherited, given: &[Given], words: &[OsString], warni
     let random = random_bytes()?;
     let run_id = format!("{:032x}", u128::from_le_bytes(std::array::from_fn(|i| random[i])));
     let mut plan = Plan::resolve(given, Vec::new(), run_id)?;
+    check_for_a_request(given)?;
     let folder = spool_folder();
     let signals = Signals::open(inherited).context("cannot read signals")?;
     let clock = SystemClock::start(signals);
@@ -162,7 +163,7 @@ fn run_request(inherited: &Inherited, given: &[Given], words: &[OsString], warni
     let seed = plan.seed.map_or(random, Session::seed_from);
     let mut reporter = (Text::new(&plan), events(&plan)?);
     say_from(plan.verbosity, warnings);
-    let mut requester = Requester::new(&request, &body, &clock).map_err(UsageError)?;
+    let mut requester = Requester::new(&request, &plan.supervision.lookout, &body, &clock).map_err(UsageError)?;
     let driver = Driver {
         session: Session::new(&plan.session, seed),
         budget: budget(&plan),

@@ -37,7 +37,7 @@ pub struct Attempted {
     pub obstacle: Option<Obstacle>,
     /// Whether it wrote to a standard output that is no terminal.
     pub wrote: Wrote,
-    /// What was found in what it wrote.
+    /// What was found in what it wrote, or in the body of the answer.
     pub sightings: Sightings,
     /// The answer of a server.
     pub response: Option<Response>,
@@ -157,10 +157,9 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
                     let (wrote, is_shared) = (done.wrote, self.budget.is_shared());
                     self.reporter.report(&Event::RetryScheduled { retry: &retry, wrote, is_shared });
                     // A delay counts from the attempt's end, that of the limiter from its answer.
-                    let since = match retry.delay.source {
-                        DelaySource::Limiter => Duration::ZERO,
-                        _ => self.clock.elapsed().boot.saturating_sub(elapsed),
-                    };
+                    let has_passed = self.budget.has_scope() && retry.delay.source != DelaySource::Limiter;
+                    let since =
+                        if has_passed { self.clock.elapsed().boot.saturating_sub(elapsed) } else { Duration::ZERO };
                     if let Wake::Interrupted(signal) = self.wait(retry.delay.wait.saturating_sub(since)) {
                         return self.stop_waiting(StopReason::Interrupted(signal), status);
                     }
@@ -191,7 +190,6 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
             sightings: &done.sightings,
             error_code: code.as_deref(),
             allowance_used_up: done.response.as_ref().is_some_and(Response::allowance_is_used_up),
-            body: done.response.as_ref().map_or(b"", |response| &response.body),
             ..Evidence::of(&done.outcome)
         };
         let verdict = self.plan.classifier.classify(&evidence);

@@ -211,13 +211,13 @@ fn card(scope: &ScopeState, place: &str, now: SystemTime) -> String {
         Some(time) => format!("{}; full in {}", refill(quota), human(time)),
         None => refill(quota),
     });
-    let updated = stamp(scope.updated).unwrap_or_else(none);
+    let updated = stamp(scope.updated).map(|stamp| format!("{stamp}, {}", ago(scope.updated, now)));
     let lines = [
         ("scope", shown(scope.name.as_str())),
         ("tokens", tokens(budget.quota.as_ref())),
         ("refill", refill),
         ("limiter", limiter(&budget.limiter)),
-        ("updated", format!("{updated}, {}", ago(scope.updated, now))),
+        ("updated", updated.unwrap_or_else(none)),
         ("store", place.replace(char::is_control, "\u{fffd}")),
     ];
     lines.iter().fold(String::new(), |mut text, (name, value)| {
@@ -290,12 +290,13 @@ fn refill(quota: &RetryQuota) -> String {
     }
 }
 
-/// The time until the bucket is full, in whole seconds; `None` where it is, or never will be.
+/// The time until the bucket is full, in whole seconds, to the nearest; `None` where it is, or
+/// never will be.
 fn full_in(quota: &RetryQuota) -> Option<Duration> {
     let missing =
         (u64::from(quota.plan().capacity) * NANO).checked_sub(quota.level()).filter(|missing| *missing > 0)?;
     let refill = Some(quota.plan().refill).filter(|refill| *refill > 0)?;
-    Some(Duration::from_secs(missing.div_ceil(refill)))
+    Some(Duration::from_secs(((missing + refill / 2) / refill).max(1)))
 }
 
 /// At most two places behind the point.

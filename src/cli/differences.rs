@@ -45,9 +45,34 @@ pub const DIFFERENCES: &[Difference] = &[
         "half a file looks like a whole one",
     ),
     difference(
+        "only-what-follows",
+        "-C with a number is refused where the file has another number of bytes, but none",
+        "the joined file would have bytes twice, or lack some",
+    ),
+    difference(
+        "right-part",
+        "-r refuses an answer with another part than was asked for, and asks for the rest of one that came short",
+        "it would be written as if it were what was asked for",
+    ),
+    difference(
         "headers-stay",
         "at a redirect to another origin only headers that cannot carry credentials go along, no cookies among them",
         "a key in a header of one's own is a secret too; --location-trusted sends them",
+    ),
+    difference(
+        "location-credentials",
+        "a name and password in a Location are not used",
+        "who is asked for a password is the user's to say",
+    ),
+    difference(
+        "other-redirects",
+        "-L follows 300 to 303, 307 and 308, no other status with a Location",
+        "the others are no redirects (RFC 9110)",
+    ),
+    difference(
+        "one-level",
+        "-F sends no form within a form, and not several files in one part",
+        "hardly a server takes these",
     ),
     difference("codings", "--compressed asks for gzip and deflate, not for br and zstd", "these two are decoded here"),
     difference("range-asks", "-r with a body sends Range, not Content-Range", "it asks for a part of the answer"),
@@ -56,6 +81,7 @@ pub const DIFFERENCES: &[Difference] = &[
         "a URL is sent as the URL standard writes it: hosts in lower case, and the characters \" < > ` ' { } \\ and those outside ASCII percent-encoded",
         "this is what servers get from browsers, and what all of them take",
     ),
+    difference("hash-in-data", "a # in the data of -G is percent-encoded", "curl drops it and what follows in silence"),
     difference(
         "semicolons",
         "text of -F that has a semicolon in it is sent whole",

@@ -30,17 +30,28 @@ pub(super) fn usage_error(error: &Error, sub: Sub) -> UsageError {
     {
         return foreign_to(sub, option);
     }
+    // What switches an option off that is not given is no option of its own.
+    let negated = name
+        .strip_prefix("--no-")
+        .and_then(|rest| OPTIONS.iter().find(|option| option.of(sub) && option.long == rest && option.value.is_none()));
+    if let Some(option) = negated.filter(|_| error.kind() == ErrorKind::UnknownArgument) {
+        return UsageError(format!("unknown option '{name}'; leave --{} out instead", option.long));
+    }
     UsageError(match error.kind() {
-        ErrorKind::UnknownArgument => match context(ContextKind::SuggestedArg) {
-            meant if meant.is_empty() && sub == Sub::Quota => format!(
-                "unknown option '{option}'; see retryx quota --help (to run a program called quota: retryx -- quota ...)"
-            ),
-            meant if meant.is_empty() => {
-                format!("unknown option '{option}'; {SEE} (what belongs to the command comes after its name)")
+        ErrorKind::UnknownArgument => {
+            match Some(context(ContextKind::SuggestedArg)).filter(|meant| is_close(name, meant)).unwrap_or_default() {
+                meant if meant.is_empty() && sub == Sub::Quota => format!(
+                    "unknown option '{option}'; see retryx quota --help (to run a program called quota: retryx -- quota ...)"
+                ),
+                meant if meant.is_empty() => {
+                    format!("unknown option '{option}'; {SEE} (what belongs to the command comes after its name)")
+                }
+                meant => format!("unknown option '{option}'; did you mean '{meant}'? {SEE}"),
             }
-            meant => format!("unknown option '{option}'; did you mean '{meant}'? {SEE}"),
-        },
-        ErrorKind::InvalidValue if value.is_empty() => format!("{name} needs a value; {SEE}"),
+        }
+        ErrorKind::InvalidValue if value.is_empty() => {
+            format!("{name} needs a value; one that begins with a dash is written {name}=-…; {SEE}")
+        }
         ErrorKind::InvalidValue => {
             format!("{name}: '{value}' is not one of: {}", context(ContextKind::ValidValue))
         }
@@ -51,4 +62,35 @@ pub(super) fn usage_error(error: &Error, sub: Sub) -> UsageError {
             format!("{}; {SEE}", first.strip_prefix("error: ").unwrap_or(first))
         }
     })
+}
+
+/// Whether one name may be the other with a slip or two in it.
+fn is_close(one: &str, other: &str) -> bool {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    // The edits that make the beginning of one the beginning of the other, row by row.
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (at, byte) in one.iter().enumerate() {
+        let mut before = std::mem::replace(&mut row[0], at + 1);
+        for (column, known) in other.iter().enumerate() {
+            let replaced = before + usize::from(byte != known);
+            before = row[column + 1];
+            row[column + 1] = replaced.min(before + 1).min(row[column] + 1);
+        }
+    }
+    3 * row[other.len()] <= one.len().max(other.len()).saturating_sub(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_close_is_suggested() {
+        for (one, other) in [("--max-attempt", "--max-attempts"), ("--sient", "--silent"), ("--tiemout", "--timeout")] {
+            assert!(is_close(one, other), "{one} {other}");
+        }
+        for (one, other) in [("--wat", "--data"), ("--no-fail", "--quota-refill"), ("--x", "--get"), ("--foo", "")] {
+            assert!(!is_close(one, other), "{one} {other}");
+        }
+    }
 }

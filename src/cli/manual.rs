@@ -291,7 +291,8 @@ const SCOPES: &[Part] = &[
          of its own, full at its start: no run ever fails or hangs for that. After 10 seconds it asks the store again; what \
          one of the two has paid for, the other gives nothing back for. A store may take 200 milliseconds for an \
          operation of a run (or what `?timeout=` says), less where the limits of the run leave less, and at least 5 seconds \
-         for one of `retryx quota`.",
+         for one of `retryx quota`. Only a file system that hangs (frozen, or a network's that is gone) holds everybody who \
+         touches it, and no program can end that wait: keep `--state-dir` on a local one.",
     ),
     Part::Text("`--store` says where scopes are kept:"),
     Part::List(&[
@@ -358,7 +359,8 @@ const SCOPES: &[Part] = &[
          An operation that is not answered in time is never sent again, though the server may still do it. A scope is the hash `retryx:scope:{NAME}` (with `%XX` for `%`, `{` and `}` in the name), which the server drops once `--scope-ttl` is over. What \
          is no such hash, or holds no good numbers, is renamed to `retryx:damaged:{NAME}` and said once, and the scope \
          starts afresh. A user of an access list needs `~retryx:* +eval +select +time +type +hmget +hset +pexpire \
-         +rename`, for `retryx quota` also `+scan +del`.",
+         +rename`, for `retryx quota` also `+scan +del`. In a cluster each scope has its node, which the address has to \
+         name; `retryx quota list` prints those of the node that is named.",
     ),
     Part::Text(
         "A password is best given by a file, or in the variable `RETRYX_STORE`, as others can see arguments. No message or \
@@ -506,14 +508,17 @@ pub const AFTER_OPTIONS: &[Section] = &[
                     "`stdout:/RE/`, `stderr:/RE/`, `output:/RE/`, `body:/RE/`",
                     "A line of that text, of `output` any of the first two, matches the regular expression; an `i` after \
                      the last slash ignores case, `\\/` is a slash. LF, CR LF or CR ends a line; the first 64 KiB of it \
-                     are looked at, without the escape sequences that colour a terminal.",
+                     are looked at, without the escape sequences that colour a terminal. A body is looked at as \
+                     a whole, decoded, however long: that of a failure too is then received to its end.",
                 ),
             ]),
             Part::Text(
                 "A pattern on output makes retryx read that stream while it passes it on (see `STANDARD OUTPUT`). Of \
                  a command, `http:` and `error:` hold where its preset finds a status or a code in its messages (see \
-                 `PROGRAMS`); a run refuses a list that could never hold for its command. A condition that holds for no \
-                 outcome, as `7 and 8`, is refused anywhere.",
+                 `PROGRAMS`); a run refuses a list that could never hold for its command. For a request `http:`, \
+                 `error:`, `body:`, `timeout`, `any` and `default` can hold, and a condition that cannot is refused; \
+                 a failure without an answer is named by the last two. A condition that holds for no outcome, as `7 and 8`, \
+                 is refused anywhere.",
             ),
             Part::Text(
                 "Whatever the order of the options, the lists are asked in this order, and the first condition that \
@@ -529,7 +534,7 @@ pub const AFTER_OPTIONS: &[Section] = &[
             Part::Text(
                 "Success is touched only by a condition that names it, with 0 or a status below 400 in it: \
                  `--fail-on any` leaves exit code 0 alone, `--retry-on 0` does not. A run that ends with such a \
-                 failure exits 1.",
+                 failure exits 1, a request with a status exits 22 as for any other.",
             ),
             Part::Text(
                 "A command that could not be started is named only by 127 (not found), 126 (all else) or `default`, \
@@ -572,7 +577,7 @@ pub const AFTER_OPTIONS: &[Section] = &[
                 "`--retry-after-match stderr:/retry in (\\d+)s/` waits as long as a line of the output asks for: \
                  what the one group of the pattern captures is a duration, seconds or with a unit, and the last line \
                  that matches counts. What is no duration is ignored, and said with `-v`. The wait is the larger of \
-                 that and of the formula's delay, and up to a tenth of it more, at random, unless the jitter is `none`. Zero \
+                 that and of the formula's delay, and up to a tenth of it more, at random, unless the jitter is `none`, as it is in the modes `fixed` and `linear` and with `--delays` where `--jitter` says nothing else. Zero \
                  is the ordinary delay. It never makes a failure retryable.",
             ),
             Part::Text(
@@ -798,7 +803,7 @@ pub const AFTER_OPTIONS: &[Section] = &[
             Part::Options(Sub::Http),
             Part::Text(
                 "The body of a good answer, with a status from 200 to 399, is written, to standard output or to the file; a 304 has none, and leaves the file as it is. A status that ends the run as a \
-                 failure exits 22, with or without `-f`, and its body is written with `--fail-with-body` only. The \
+                 failure, by itself or by a rule, exits 22, with or without `-f`, and its body is written with `--fail-with-body` only. The \
                  exit statuses of failures without an answer are curl's: 1 (the scheme is not spoken), 3 (URL), 5 \
                  (proxy's name), 6 (name), 7 (connection), 8 (no HTTP), 18 (the body ended early, or its checksum is \
                  wrong), 23 (output), 26 (input), 28 (any time limit), 33 (a download cannot be continued), 35 (TLS), \
@@ -813,7 +818,7 @@ pub const AFTER_OPTIONS: &[Section] = &[
                 "GET, HEAD, OPTIONS, PUT, DELETE and TRACE are repeated after any failure that may pass; POST, PATCH and others \
                  only where the request cannot have been acted on: no connection was made, or the answer is 429, or 503 \
                  with `Retry-After`. Else the reason is `unsafe_request`. `--idempotent` says that a repetition does no harm; so \
-                 does a header `Idempotency-Key`, which `--idempotency-key` sends, the same in every attempt. The body \
+                 does a header `Idempotency-Key` that is not empty, which `--idempotency-key` sends, the same in every attempt. The body \
                  is the same in every attempt: what comes from standard input is kept, past 8 MiB in a temporary file \
                  without a name, and a file that has changed since the first attempt ends the run.",
             ),
@@ -826,9 +831,17 @@ pub const AFTER_OPTIONS: &[Section] = &[
                 "A body is taken for good only when its length or its last chunk says that it is whole, and `--checksum` that it \
                  is right. What broke off is continued, not restarted, where the server can: with `Range` and \
                  `If-Range`, never from two versions. `-o FILE` replaces the file at once, when the body is whole; until then the old one \
-                 stays, whatever happens. A special file is written in place. A body for standard output is held \
+                 stays, whatever happens. A file that cannot be replaced, as something is mounted there or it is somebody \
+                 else's in a folder like /tmp, is overwritten then. A special file is written in place. A body for standard output is held \
                  until it is good; one that is larger than 8 MiB streams from there on, and can then only be continued. \
-                 `-N` passes everything on as it comes.",
+                 `-N` passes everything on as it comes. After a body that was passed on already, in whole or in part, a \
+                 rule that finds something in it cannot ask for another: the run ends with 18.",
+            ),
+            Part::Text(
+                "With `-r` and one range, an answer with another part than was asked for is refused (33), and the rest of \
+                 one that came short is asked for. `-C 0` asks for the whole, as without it; any other `-C` puts \
+                 what comes behind what the file has, and is refused where that does not follow, unless the file is empty or missing. \
+                 `--checksum` is that of a body as it is written; an answer 304 has none, and is not held against it.",
             ),
             Part::Text(
                 "Limits hold for all of an attempt, redirects included: `-m` is `--timeout`. On a redirect to another origin \
@@ -836,7 +849,7 @@ pub const AFTER_OPTIONS: &[Section] = &[
                  `Content-*`, `User-Agent`, `Range` and `If-*`. No message or event holds a password, a query or a \
                  header. Names are looked up in `/etc/hosts` and with the servers of `/etc/resolv.conf`, without the modules of \
                  nsswitch.conf. HTTP/1.1 is spoken, and TLS 1.2 and 1.3, trusting the system's store, or what \
-                 `SSL_CERT_FILE` and `SSL_CERT_DIR` name.",
+                 `CURL_CA_BUNDLE`, else `SSL_CERT_FILE` and `SSL_CERT_DIR` name.",
             ),
             Part::Text(
                 "On a terminal a line shows how far a transfer is, once it takes a second, and how long a wait is. Options of \

@@ -11,6 +11,7 @@ pub mod manual;
 pub mod options;
 pub mod refused;
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
@@ -129,6 +130,7 @@ enum Lexed {
 /// Takes the options of a run or subcommand off the front of the words, whose first is the
 /// name of the program or subcommand.
 fn lex(words: &[OsString], sub: Sub) -> Result<Lexed, UsageError> {
+    let words = &apart(words, sub)[..];
     let lean = OPTIONS.iter().filter(|option| option.of(sub) && words.iter().any(|word| option.is_named_in(word, sub)));
     let expanding: Vec<Arg> = OPTIONS
         .iter()
@@ -161,6 +163,38 @@ fn lex(words: &[OsString], sub: Sub) -> Result<Lexed, UsageError> {
     }
     let command = matches.get_many(COMMAND).into_iter().flatten().map(OsString::clone).collect();
     Ok(Lexed::Words(given, command))
+}
+
+/// For curl a `=` behind a letter is the value's first character, for the parser it stands
+/// between the two: such a value is made a word of its own.
+fn apart(words: &[OsString], sub: Sub) -> Cow<'_, [OsString]> {
+    let may_hold_one = |word: &OsString| matches!(word.as_bytes(), [b'-', _, rest @ ..] if rest.contains(&b'='));
+    if sub != Sub::Http || !words.iter().any(may_hold_one) {
+        return words.into();
+    }
+    let valued = || OPTIONS.iter().filter(|option| option.of(sub) && option.value.is_some());
+    let is_letter = |byte: &u8| valued().any(|option| option.short_of(sub) == Some(char::from(*byte)));
+    let is_name = |word: &OsStr| valued().any(|option| option.is_long(word) || option.expands_as(word));
+    let mut apart = Vec::with_capacity(words.len() + 1);
+    let mut rest = words.iter();
+    while let Some(word) = rest.next() {
+        let bytes = word.as_bytes();
+        let letter =
+            if bytes.starts_with(b"--") || !bytes.starts_with(b"-") { None } else { bytes.iter().position(is_letter) };
+        match letter {
+            Some(at) if bytes.get(at + 1) == Some(&b'=') => {
+                apart.extend([&bytes[..=at], &bytes[at + 1..]].map(|part| OsStr::from_bytes(part).to_owned()));
+                continue;
+            }
+            _ => apart.push(word.clone()),
+        }
+        if bytes == b"--" {
+            apart.extend(rest.by_ref().cloned());
+        } else if letter.is_some_and(|at| at + 1 == bytes.len()) || is_name(word) {
+            apart.extend(rest.next().cloned());
+        }
+    }
+    apart.into()
 }
 
 fn given(matches: &ArgMatches, sub: Sub) -> Vec<Given> {
@@ -279,6 +313,16 @@ impl Opt {
         name.strip_prefix("--") == Some(self.long) || short.as_deref() == Some(name)
     }
 
+    /// Whether a word is its long name.
+    fn is_long(&self, word: &OsStr) -> bool {
+        word.as_bytes().strip_prefix(b"--") == Some(self.long.as_bytes())
+    }
+
+    /// Whether a word is its long name with `--expand-` in front.
+    fn expands_as(&self, word: &OsStr) -> bool {
+        self.expands() && word.as_bytes().strip_prefix(EXPAND.as_bytes()) == Some(self.long.as_bytes())
+    }
+
     /// Whether a word gives it with `--expand-` in front.
     fn is_expanded_in(&self, word: &OsStr) -> bool {
         let name = word.as_bytes().strip_prefix(EXPAND.as_bytes());
@@ -358,6 +402,28 @@ mod tests {
                 assert!(error.contains(part), "{line:?}: {error}");
             }
             assert!(!error.contains('\n'), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_equals_sign_behind_a_letter_belongs_to_the_value() {
+        let run = |line: &[&str]| {
+            let (given, words) = run(line);
+            (given.into_iter().map(|(_, value)| value).collect::<Vec<_>>(), words)
+        };
+        for (line, values, words) in [
+            (&["http", "-d=a", "u", ""][..], &["=a"][..], &["u", ""][..]),
+            (&["http", "", "-sd=a", "-"], &["=a", ""], &["", "-"]),
+            (&["http", "-d", "-d=a", "--data", "-d=b", "u"], &["-d=a", "-d=b"], &["u"]),
+            (&["http", "--expand-data", "-d=a", "--data=-d=b"], &["-d=a", "-d=b"], &[]),
+            (&["http", "-H-d=a", "-XA=b", "--", "-d=a"], &["-d=a", "A=b"], &["-d=a"]),
+        ] {
+            let (given, rest) = run(line);
+            let mut given: Vec<_> = given.iter().map(String::as_str).collect();
+            given.sort_unstable();
+            let mut values = values.to_vec();
+            values.sort_unstable();
+            assert_eq!((given, rest), (values, words.iter().map(|word| (*word).to_owned()).collect()), "{line:?}");
         }
     }
 

@@ -52,23 +52,20 @@ pub const REFUSED: &[Refused] = refused! {
     "proxy-pinnedpubkey", "proxy-ssl-allow-beast", "proxy-ssl-auto-client-cert", "proxy-tls13-ciphers",
     "proxy-tlsauthtype", "proxy-tlspassword", "proxy-tlsuser", "proxy-tlsv1" =>
         "no TLS is spoken to proxies; https: goes through an http: proxy by CONNECT";
-    "http1.1" => "HTTP/1.1 is spoken anyway; leave it out";
     "http2", "http2-prior-knowledge", "http3", "http3-only", "http1.0" '0', "http0.9", "no-alpn", "no-npn", "alt-svc",
     "ipfs-gateway" => "HTTP/1.1 is what is spoken";
-    "basic" => "Basic is what -u gives anyway; leave it out";
     "digest", "ntlm", "ntlm-wb", "negotiate", "anyauth", "delegation", "krb", "service-name" =>
         "only Basic authentication is known: -u, or a header by -H @FILE";
     "aws-sigv4" => "requests are not signed; the AWS CLI does that: retryx -- aws ...";
     "oauth2-bearer" => "give the header from a file: -H @FILE with 'Authorization: Bearer ...'";
     "parallel" 'Z', "parallel-immediate", "parallel-max", "parallel-max-host", "rate" =>
         "one request is made a run; use xargs -P, and --scope shares the retry quota";
-    "next" ':', "fail-early", "remote-name-all" => "one request is made a run";
-    "url" => "write the URL without an option";
+    "next" ':', "remote-name-all" => "one request is made a run";
     "url-query" => "write the query into the URL, or use -G with --data-urlencode";
     "data-ascii" => "it is another name of --data; use that";
     "form-string" => "use -F, the text in double quotes: -F 'name=\"text\"'";
     "form-escape" => "names are escaped as browsers do it, which is what servers expect";
-    "tlsv1" '1', "tlsv1.0", "tlsv1.1", "tlsv1.2", "tlsv1.3", "tls-max", "tls-earlydata" =>
+    "tlsv1" '1', "tlsv1.0", "tlsv1.1", "tlsv1.3", "tls-max", "tls-earlydata" =>
         "TLS 1.2 and 1.3 are spoken, whichever the server takes; older ones never";
     "sslv2" '2', "sslv3" '3' => "SSL is not safe and not spoken";
     "ssl", "ssl-reqd", "ftp-ssl", "ftp-ssl-reqd" => "write https: in the URL";
@@ -83,7 +80,6 @@ pub const REFUSED: &[Refused] = refused! {
     "cert-type", "key-type" => "certificates and keys are PEM: openssl x509 -inform DER makes one";
     "pinnedpubkey" => "no key is pinned; use --cacert with the authority's certificate";
     "hsts" => "no list of hosts is kept; write https: in the URL";
-    "proto", "proto-redir" => "http: and https: are all that is spoken and followed";
     "proto-default" => "write the scheme into the URL";
     "disallow-username-in-url" => "a name in the URL is taken for -u; check the URL before";
     "interface", "dns-interface", "dns-ipv4-addr", "dns-ipv6-addr" => "the system chooses the interface";
@@ -103,7 +99,7 @@ pub const REFUSED: &[Refused] = refused! {
     "etag-compare", "etag-save" => "give the header by -H 'If-None-Match: ...'; -D FILE has the tag";
     "remote-header-name" 'J' => "a server does not choose the name of a file here; use -o";
     "remote-time" 'R' => "the file gets the time at which it is written";
-    "create-dirs", "create-file-mode" => "make the folder before, with mkdir -p; the umask gives the file's mode";
+    "create-file-mode" => "the umask gives the file's mode";
     "remove-on-error" => "a file is put in its place only when it is whole";
     "no-clobber", "clobber", "skip-existing" => "test for the file before: [ -e FILE ] || retryx http ...";
     "out-null" => "use -o /dev/null";
@@ -115,7 +111,7 @@ pub const REFUSED: &[Refused] = refused! {
     "styled-output" => "heads are written as they come";
     "suppress-connect-headers" => "what a proxy says of its tunnel is never written";
     "libcurl" => "there is no program to write";
-    "progress-bar" '#', "progress-meter", "no-progress-meter" => "no meter is shown but on a terminal; -s for none at all";
+    "progress-meter" => "no meter is shown but on a terminal; -s for none at all";
     "path-as-is" => "dots in the path are taken out, as the URL standard has it";
     "request-target" => "the target is that of the URL";
     "expect100-timeout" => "no Expect is sent; an early answer is heard anyway";

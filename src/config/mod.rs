@@ -265,6 +265,30 @@ impl Plan {
     }
 }
 
+/// Refuses conditions that could never hold for a request. A variable may be set for commands
+/// too: of its list one condition at least has to be able to.
+pub fn check_for_a_request(given: &[Given]) -> Result<(), UsageError> {
+    let settings = Settings::read(given)?;
+    for (id, terms) in [
+        (Id::SucceedOn, &settings.succeed_on),
+        (Id::FailOn, &settings.fail_on),
+        (Id::ThrottleOn, &settings.throttle_on),
+        (Id::RetryOn, &settings.retry_on),
+    ] {
+        let (may, never): (Vec<_>, Vec<_>) = terms.iter().partition(|term| term.may_speak_of_a_request());
+        if let Some(term) = never.first()
+            && (may.is_empty() || settings.on_command_line(id))
+        {
+            return Err(UsageError(format!(
+                "{}: '{term}' speaks of a command and can never hold for a request; write http:503 or http:2xx for a \
+                 status, body:/RE/ for a body, error:CODE, timeout, any (every failure, also without an answer) or default",
+                settings.place(id)
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// What `--preset` says where it goes by the command's name.
 const AUTO: &str = "auto";
 

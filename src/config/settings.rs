@@ -9,7 +9,7 @@ use super::aws::{self, FileError};
 use super::env::{self, Environment};
 use super::values::{
     self, MaxAttempts, QuotaCost, code, delay_pattern, delays, duration, events, factor, flag, folder, limit,
-    max_attempts, one_of, preset, quota_capacity, quota_cost, rate, scope, seed, signal, store, terms,
+    max_attempts, one_of, preset, quota_capacity, quota_cost, rate, scope, scope_ttl, seed, signal, store, terms,
 };
 use super::{EventsTarget, Note, Service, Verbosity, is_aws_cli};
 use crate::cli::options::Id;
@@ -128,7 +128,7 @@ impl Settings {
             Id::QuotaRefill => self.quota_refill = Some(rate(option)?),
             Id::NoQuota => self.no_quota = Some(flag(option)?),
             Id::Scope => self.scope = Some(scope(option)?),
-            Id::ScopeTtl => self.scope_ttl = Some(limit(option)?),
+            Id::ScopeTtl => self.scope_ttl = Some(scope_ttl(option)?),
             Id::Store => self.store = Some(store(option)?),
             Id::StateDir => self.state_dir = Some(folder(option)?),
             Id::LongPoll => self.long_poll = Some(flag(option)?),

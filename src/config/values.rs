@@ -40,6 +40,14 @@ pub(super) fn limit(given: &Given) -> Result<Duration, UsageError> {
     }
 }
 
+/// For how long a scope is kept: a duration above zero.
+pub(super) fn scope_ttl(given: &Given) -> Result<Duration, UsageError> {
+    match duration(given)? {
+        Duration::ZERO => Err(wrong(given, "would forget a scope at once; without the option it is kept for 1h")),
+        ttl => Ok(ttl),
+    }
+}
+
 /// Digits only; what is beyond `u64` is its greatest number.
 fn whole(text: &str) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -204,7 +212,8 @@ pub(super) struct QuotaCost {
 
 /// The price of a retry.
 pub(super) fn quota_cost(given: &Given) -> Result<QuotaCost, UsageError> {
-    let problem = || wrong(given, "is not a price in tokens; valid are 5 and transient=14,throttling=5");
+    let problem =
+        || wrong(given, "is not a price in tokens; valid are 5 and transient=14,throttling=5, up to 4294967295");
     let number = |text: &str| whole(text).and_then(|number| u32::try_from(number).ok()).ok_or_else(problem);
     if let Ok(cost) = number(text(given)) {
         return Ok(QuotaCost { transient: Some(cost), throttling: Some(cost) });
@@ -252,5 +261,9 @@ pub(super) fn store(given: &Given) -> Result<StorePlan, UsageError> {
 
 /// A folder.
 pub(super) fn folder(given: &Given) -> Result<PathBuf, UsageError> {
-    if given.value.is_empty() { Err(wrong(given, "is no folder")) } else { Ok(PathBuf::from(&given.value)) }
+    if given.value.is_empty() {
+        Err(wrong(given, "is no folder; for the default one leave it out"))
+    } else {
+        Ok(PathBuf::from(&given.value))
+    }
 }

@@ -9,6 +9,7 @@ use serde_json::json;
 use crate::cli::options::Id;
 use crate::cli::{Given, UsageError};
 use crate::config::Plan;
+use crate::policy::matcher::Stream;
 use crate::policy::response::Response;
 use crate::policy::{Evidence, Outcome, Signal, TimeLimit, Verdict};
 
@@ -57,12 +58,15 @@ fn judge(asked: &Asked, outcome: &Outcome, plan: &Plan) -> Verdict {
         Outcome::Responded(_) => asked.response.error_code(),
         _ => None,
     };
-    let sightings = plan.supervision.lookout.sightings(asked.stdout.as_bytes(), asked.stderr.as_bytes());
+    let sightings = plan.supervision.lookout.sightings(&[
+        (Stream::Stdout, asked.stdout.as_bytes()),
+        (Stream::Stderr, asked.stderr.as_bytes()),
+        (Stream::Body, &asked.response.body),
+    ]);
     plan.classifier.classify(&Evidence {
         error_code: error_code.as_deref(),
         allowance_used_up: asked.response.allowance_is_used_up(),
         sightings: &sightings,
-        body: &asked.response.body,
         ..Evidence::of(outcome)
     })
 }

@@ -15,7 +15,7 @@ use crate::cli::UsageError;
 const METHODS: [&str; 7] = ["GET", "POST", "PUT", "DELETE", "HEAD", "PATCH", "OPTIONS"];
 
 /// The URL among the words.
-pub fn given_url(words: &[OsString]) -> Result<&str, Refusal> {
+pub fn given_url<'a>(words: &[&'a OsString]) -> Result<&'a str, Refusal> {
     let own = "to run a program called http: retryx -- http ...";
     let word = match words {
         [] => {
@@ -24,7 +24,7 @@ pub fn given_url(words: &[OsString]) -> Result<&str, Refusal> {
         }
         [word] => word,
         [first, rest @ ..] => {
-            let hint = match METHODS.iter().find(|method| first == *method) {
+            let hint = match METHODS.iter().find(|method| first.as_os_str() == **method) {
                 Some(method) => format!("the method is given by -X {method}; {own}"),
                 None => "one request is made a run".to_owned(),
             };
@@ -96,10 +96,11 @@ pub fn add_query(url: &mut Url, body: &Body) -> Result<(), Refusal> {
         return Err(Refusal::Url(format!("--get: the data cannot stand in a URL: {what}")));
     };
     let query = match url.query() {
-        Some(query) if !query.is_empty() => format!("{query}&{data}"),
-        _ => data,
+        Some(query) if query.is_empty() || query.ends_with('&') => format!("{query}{data}"),
+        Some(query) => format!("{query}&{data}"),
+        None => data,
     };
-    url.set_query(Some(&query));
+    url.set_query(Some(query.as_str()).filter(|query| !query.is_empty()));
     Ok(())
 }
 

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::Read as _;
 use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
@@ -22,10 +23,11 @@ use super::proxy::Proxies;
 use super::redirect::RedirectPlan;
 use super::refusal::Refusal;
 use super::request::{RequestPlan, Safety};
+use super::schemes::Schemes;
 use super::variables::Variables;
 use super::write_out;
 use crate::cause::cause;
-use crate::cli::options::Id;
+use crate::cli::options::{Id, OPTIONS};
 use crate::cli::{EXPAND, Given, UsageError};
 use crate::config::env::Environment;
 use crate::net::tls::TlsPlan;
@@ -35,8 +37,14 @@ use crate::units::parse_duration;
 /// The most redirects, as curl has it.
 const MAX_REDIRECTS: u32 = 50;
 
+/// The mode of a folder that is made, as curl has it.
+const CREATED_MODE: u32 = 0o750;
+
 /// The most bytes of a file that holds headers.
 const MAX_HEADERS: u64 = 1024 * 1024;
+
+/// The most bytes of a file that is kept in memory, as curl has it.
+const MAX_IN_MEMORY: u64 = 1024 * 1024 * 1024;
 
 /// Makes the plan, and the body to send, of the options and the words after them.
 pub fn plan_request(
@@ -74,7 +82,10 @@ fn expanded(given: &[Given], environment: &dyn Environment, input: &Input<'_>) -
 
 fn read_file(path: &OsStr, input: &Input<'_>) -> std::io::Result<Vec<u8>> {
     let mut content = Vec::new();
-    input.open(path)?.read_to_end(&mut content)?;
+    input.open(path)?.take(MAX_IN_MEMORY + 1).read_to_end(&mut content)?;
+    if content.len() as u64 > MAX_IN_MEMORY {
+        return Err(std::io::Error::other("it has more than 1 GiB, the most that is kept in memory"));
+    }
     Ok(content)
 }
 
@@ -107,17 +118,22 @@ impl<'a> Asked<'a> {
     }
 
     fn plan(&self, words: &[OsString], environment: &dyn Environment) -> Result<(RequestPlan, Body), Refusal> {
-        let given_url = given_url(words)?;
+        let words: Vec<_> = self.all(Id::Url).map(|given| &given.value).chain(words).collect();
+        let given_url = given_url(&words).map_err(|refusal| self.with_lost_url(refusal, words.is_empty()))?;
         let mut url = parse_url(given_url)?;
+        let schemes = self.schemes(Id::Proto)?;
+        if !schemes.allow(url.scheme()) {
+            return Err(Refusal::Scheme(format!("--proto: {}: is not allowed by it", url.scheme())));
+        }
         let mut fields = Fields::default();
         let (mut body, kind) = self.body()?;
-        let as_query = self.has(Id::Get);
+        let as_query = self.has(Id::Get) && matches!(kind, Some(Kind::Data | Kind::Json));
         let uploads = kind == Some(Kind::Upload);
-        if as_query && kind == Some(Kind::Data) {
+        if as_query {
             add_query(&mut url, &body)?;
             body = Body::default();
         }
-        let has_body = kind.is_some() && !(as_query && kind == Some(Kind::Data));
+        let has_body = kind.is_some() && !as_query;
         if uploads && let Some(name) = self.last(Id::Upload).filter(|given| given.value != *"-") {
             add_file_name(&mut url, Path::new(&name.value));
         }
@@ -194,6 +210,10 @@ impl<'a> Asked<'a> {
         }
         let key = self.text(Id::IdempotencyKey)?;
         if let Some(key) = key {
+            if key.trim().is_empty() {
+                let text = "--idempotency-key: '' is no key; give one, or auto to have one made";
+                return Err(UsageError(text.to_owned()).into());
+            }
             let made = if key == "auto" { random_key() } else { key.to_owned() };
             fields
                 .add(&format!("Idempotency-Key: {made}"))
@@ -202,9 +222,15 @@ impl<'a> Asked<'a> {
         for given in self.all(Id::RequestHeader) {
             header(given, &mut fields, self.input)?;
         }
+        let keys: Vec<_> = fields.0.iter().filter(|field| field.is("idempotency-key")).collect();
+        if key.is_some() && keys.len() > 1 {
+            let text = "--idempotency-key and a header Idempotency-Key both give the key: leave one out";
+            return Err(UsageError(text.to_owned()).into());
+        }
+        let has_key = keys.iter().any(|field| !field.is_absent && !field.value().is_empty());
         // What says how long the body is must be right, or the server waits for more of it.
         for field in fields.0.iter().filter(|field| field.place == Place::Own) {
-            let value = field.line.split_once(':').map_or("", |(_, value)| value.trim());
+            let value = field.value();
             let text = match field.name.to_ascii_lowercase().as_str() {
                 "content-length" if has_body && value != body.length().to_string() => {
                     format!(
@@ -232,7 +258,6 @@ impl<'a> Asked<'a> {
                 }
             }
         }
-        let has_key = fields.0.iter().any(|field| field.is("idempotency-key") && !field.is_absent);
         let is_safe = ["GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"].contains(&method.as_str());
         let plan = RequestPlan {
             safety: match is_safe || self.has(Id::Idempotent) {
@@ -244,9 +269,10 @@ impl<'a> Asked<'a> {
                 follow: self.has(Id::Location) || self.has(Id::LocationTrusted),
                 trusted: self.has(Id::LocationTrusted),
                 most: self.most_redirects()?,
+                schemes: schemes.and(self.schemes(Id::ProtoRedir)?),
                 keeps_method: self.has(Id::RequestMethod),
             },
-            connect: self.connect()?,
+            connect: self.connect(environment)?,
             proxies: self.proxies(&url, environment)?,
             output: self.output(&url)?,
             dump_heads: self.path(Id::DumpHeader),
@@ -254,18 +280,47 @@ impl<'a> Asked<'a> {
             given_url: given_url.to_owned(),
             timeout: None,
             total_timeout: None,
-            shows_progress: !self.has(Id::Silent),
+            shows_progress: !self.has(Id::Silent) && !self.has(Id::NoProgressMeter),
             url,
             method,
+            head_only,
             fields: fields.0,
+            agent: agent.to_owned(),
             has_body,
             compressed,
         };
+        if plan.method == "HEAD" && plan.output.checksum.is_some() {
+            let text = "--checksum is that of a body, but a head is asked for, which has none; leave one out";
+            return Err(UsageError(text.to_owned()).into());
+        }
         if head_only && has_body {
             let text = "--head asks for a head only, but data are given too; leave one out, or add --get";
             return Err(UsageError(text.to_owned()).into());
         }
+        if self.has(Id::CreateDirs) {
+            plan.output.file.iter().chain(&plan.dump_heads).try_for_each(|file| create_folder_of(file))?;
+        }
         Ok((plan, body))
+    }
+
+    /// Says which option took what looks like the URL, where there is none.
+    fn with_lost_url(&self, refusal: Refusal, is_missing: bool) -> Refusal {
+        let is_of_a_request = |id| OPTIONS.iter().any(|option| option.id == id && option.expands());
+        let looks_like_one =
+            |given: &&Given| is_of_a_request(given.id) && given.value.as_bytes().windows(3).any(|part| part == b"://");
+        match (refusal, self.given.iter().rfind(looks_like_one)) {
+            (Refusal::Url(text), Some(given)) if is_missing => {
+                Refusal::Url(format!("{text}; {} took what looks like one for its value", given.place))
+            }
+            (refusal, _) => refusal,
+        }
+    }
+
+    /// The schemes that an option and those of its name before it leave.
+    fn schemes(&self, id: Id) -> Result<Schemes, UsageError> {
+        self.all(id).try_fold(Schemes::ALL, |schemes, given| {
+            schemes.changed(text(given)?).map_err(|what| UsageError(format!("{}: {what}", given.place)))
+        })
     }
 
     /// What `-b` sends; a file of cookies is not read.
@@ -384,7 +439,7 @@ impl<'a> Asked<'a> {
         Ok(())
     }
 
-    fn connect(&self) -> Result<ConnectPlan, UsageError> {
+    fn connect(&self, environment: &dyn Environment) -> Result<ConnectPlan, UsageError> {
         let family = match (self.has(Id::Ipv4), self.has(Id::Ipv6)) {
             (true, true) => return Err(UsageError("--ipv4 and --ipv6 contradict each other: give one".into())),
             (true, false) => Family::V4,
@@ -415,13 +470,19 @@ impl<'a> Asked<'a> {
         for given in self.given.iter().filter(|given| matches!(given.id, Id::Cacert | Id::Cert | Id::Key)) {
             check_readable(given)?;
         }
+        let named = |name| environment.get(name).map(|path| (name, PathBuf::from(path)));
         Ok(ConnectPlan {
             family,
             timeout,
             resolved: self.all(Id::Resolve).map(resolution).collect::<Result<_, _>>()?,
             redirections: self.all(Id::ConnectTo).map(redirection).collect::<Result<_, _>>()?,
             unix_socket: self.path(Id::UnixSocket),
-            tls: TlsPlan { insecure: self.has(Id::Insecure), authorities: self.path(Id::Cacert), identity },
+            tls: TlsPlan {
+                insecure: self.has(Id::Insecure),
+                authorities: self.path(Id::Cacert).map(|path| ("--cacert", path)).or_else(|| named("CURL_CA_BUNDLE")),
+                store_file: named("SSL_CERT_FILE"),
+                identity,
+            },
         })
     }
 
@@ -475,7 +536,8 @@ impl<'a> Asked<'a> {
             file = Some(PathBuf::from(name));
         }
         if let (Some(folder), Some(name)) = (self.path(Id::OutputDir), &file) {
-            file = Some(folder.join(name));
+            // A name from the root is in the folder too, as curl has it.
+            file = Some(folder.join(name.strip_prefix("/").unwrap_or(name)));
         }
         let checksum = match self.text(Id::Checksum)? {
             None => None,
@@ -488,9 +550,14 @@ impl<'a> Asked<'a> {
         let resume = match self.text(Id::ContinueAt)? {
             None => None,
             Some("-") => Some(Resume::AfterFile),
-            Some(text) => Some(Resume::At(text.parse().map_err(|_| {
-                UsageError(format!("--continue-at: '{text}' is not an offset; valid are a number of bytes, and -"))
-            })?)),
+            Some(text) => {
+                let digits = Some(text).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+                let at = digits.and_then(|digits| digits.parse().ok()).ok_or_else(|| {
+                    UsageError(format!("--continue-at: '{text}' is not an offset; valid are a number of bytes, and -"))
+                })?;
+                // What begins at the beginning goes on with nothing.
+                (at > 0).then_some(Resume::At(at))
+            }
         };
         if resume.is_some() && file.is_none() {
             return Err(UsageError("--continue-at goes on with a file: name it by -o or -O".into()));
@@ -621,18 +688,23 @@ fn header(given: &Given, fields: &mut Fields, input: &Input<'_>) -> Result<(), U
         let read = input.open(path.as_os_str()).and_then(|file| file.take(MAX_HEADERS).read_to_end(&mut content));
         read.map_err(|error| UsageError(format!("--header: {}: {}", path.display(), cause(&error))))?;
         let text = String::from_utf8_lossy(&content);
-        for line in text.lines().map(|line| line.trim_end_matches('\r')).filter(|line| !line.trim().is_empty()) {
-            fields.add(line).map_err(|what| UsageError(format!("--header: in {}: {what}", path.display())))?;
+        for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+            let number = index + 1;
+            fields
+                .add(line.trim_end_matches('\r'))
+                .map_err(|what| UsageError(format!("--header: {}, line {number}: {what}", path.display())))?;
         }
         return Ok(());
     }
     fields.add(text(given)?).map_err(|what| UsageError(format!("--header: {what}")))
 }
 
-/// `content`, `=content`, `name=content`, `@file` or `name@file`.
+/// `content`, `=content`, `name=content`, `@file` or `name@file`: the first `=` counts, and
+/// `@` only where there is none.
 fn urlencoded(given: &Given, input: &Input<'_>) -> Result<String, UsageError> {
     let bytes = given.value.as_bytes();
-    let at = bytes.iter().position(|byte| matches!(byte, b'=' | b'@'));
+    let first = |wanted| bytes.iter().position(|byte| *byte == wanted);
+    let at = first(b'=').or_else(|| first(b'@'));
     let (name, content) = match at {
         None => (&b""[..], bytes.to_vec()),
         Some(at) if bytes[at] == b'=' => (&bytes[..at], bytes[at + 1..].to_vec()),
@@ -644,6 +716,13 @@ fn urlencoded(given: &Given, input: &Input<'_>) -> Result<String, UsageError> {
     }
     text.push_str(&percent_encoded(&content).replace("%20", "+"));
     Ok(text)
+}
+
+/// Makes the folder that a file is to be in, and those above it, as curl does.
+fn create_folder_of(file: &Path) -> Result<(), UsageError> {
+    let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) else { return Ok(()) };
+    let created = fs::DirBuilder::new().recursive(true).mode(CREATED_MODE).create(folder);
+    created.map_err(|error| UsageError(format!("--create-dirs: {}: {}", folder.display(), cause(&error))))
 }
 
 fn read(path: &OsStr, given: &Given, input: &Input<'_>) -> Result<Vec<u8>, UsageError> {

@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -14,7 +14,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat};
 pub(super) struct Beside {
     pub(super) file: File,
     /// What it is to become.
-    path: PathBuf,
+    pub(super) path: PathBuf,
     /// Its name, where the file system has none without.
     named: Option<PathBuf>,
 }
@@ -101,15 +101,6 @@ impl Beside {
         }
         self.named = None;
         Ok(())
-    }
-
-    /// The same with something before it.
-    pub(super) fn replace_after(&mut self, heads: &[u8]) -> io::Result<()> {
-        let mut whole = beside(&self.path)?;
-        whole.file.write_all(heads)?;
-        io::Seek::rewind(&mut self.file)?;
-        io::copy(&mut self.file, &mut whole.file)?;
-        whole.replace()
     }
 }
 

@@ -1,16 +1,12 @@
 //! What takes the coding off a body (RFC 9110 §8.4): gzip and deflate.
 
-use std::io::{self, Write as _};
-use std::mem::take;
+use std::io::{self, Write};
 
 use flate2::write::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 
 use super::framing::Head;
 use crate::cause::cause;
 use crate::net::{Failure, Fault};
-
-/// Bytes that are decoded at once. Few: a bomb unfolds a thousandfold.
-const STEP: usize = 4096;
 
 /// The decoder of a body.
 pub enum Decoder {
@@ -66,28 +62,45 @@ impl Decoder {
         if matches!(self, Self::Plain) {
             return plain(bytes);
         }
-        for step in bytes.chunks(STEP) {
-            let decoded = match self {
-                Self::Plain | Self::Unseen(_) => Ok(Vec::new()),
-                Self::Gzip(decoder) => decoder.write_all(step).map(|()| take(decoder.get_mut())),
-                Self::Zlib(decoder) => decoder.write_all(step).map(|()| take(decoder.get_mut())),
-                Self::Deflate(decoder) => decoder.write_all(step).map(|()| take(decoder.get_mut())),
-            };
-            plain(&decoded.map_err(|error| broken(&error))?)?;
+        match self {
+            Self::Plain | Self::Unseen(_) => Ok(()),
+            Self::Gzip(decoder) => decode(decoder, MultiGzDecoder::get_mut, bytes, plain),
+            Self::Zlib(decoder) => decode(decoder, ZlibDecoder::get_mut, bytes, plain),
+            Self::Deflate(decoder) => decode(decoder, DeflateDecoder::get_mut, bytes, plain),
         }
-        Ok(())
     }
 
     /// Decodes what is left at the end, which must be the end of the coding too.
     pub fn finish(&mut self, mut plain: impl FnMut(&[u8]) -> Result<(), Failure>) -> Result<(), Failure> {
-        let rest = match self {
+        let finished = match self {
             Self::Plain | Self::Unseen(_) => return Ok(()),
-            Self::Gzip(decoder) => decoder.try_finish().map(|()| take(decoder.get_mut())),
-            Self::Zlib(decoder) => decoder.try_finish().map(|()| take(decoder.get_mut())),
-            Self::Deflate(decoder) => decoder.try_finish().map(|()| take(decoder.get_mut())),
+            Self::Gzip(decoder) => decoder.try_finish().map(|()| decoder.get_ref()),
+            Self::Zlib(decoder) => decoder.try_finish().map(|()| decoder.get_ref()),
+            Self::Deflate(decoder) => decoder.try_finish().map(|()| decoder.get_ref()),
         };
-        plain(&rest.map_err(|error| broken(&error))?)
+        plain(finished.map_err(|error| broken(&error))?)
     }
+}
+
+/// Decodes bytes. They may unfold a thousandfold: at each step the decoder takes only what fills
+/// its own buffer, and what has come out is handed on before the next.
+fn decode<D: Write>(
+    decoder: &mut D,
+    out: fn(&mut D) -> &mut Vec<u8>,
+    mut bytes: &[u8],
+    mut plain: impl FnMut(&[u8]) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    while !bytes.is_empty() {
+        let taken = match decoder.write(bytes) {
+            // What follows the end of the coding is no part of it.
+            Ok(0) => Err(io::ErrorKind::WriteZero.into()),
+            result => result,
+        };
+        bytes = &bytes[taken.map_err(|error| broken(&error))?..];
+        plain(out(decoder))?;
+        out(decoder).clear();
+    }
+    Ok(())
 }
 
 fn broken(error: &io::Error) -> Failure {

@@ -7,6 +7,8 @@ use crate::net::{Connection, Failure, Fault, Got, Waiter, tls};
 
 /// Bytes of a body read at once.
 const CHUNK: usize = 64 * 1024;
+/// The least bytes of an answer's body that are worth a step of their own, where more follow.
+const WORTH_A_STEP: usize = 4 * 1024;
 /// The most heads of provisional answers (100 Continue and its like) before the real one.
 const MAX_PROVISIONAL: usize = 64;
 
@@ -97,7 +99,8 @@ fn ended(connection: &Connection, broken: Option<&std::io::Error>) -> Failure {
     }
 }
 
-/// Receives a body, piece by piece; what is done with a piece may fail.
+/// Receives a body, piece by piece; what is done with a piece may fail. Small ones that came
+/// together are handed on together.
 pub fn receive(
     connection: &mut Connection,
     framing: &mut Framing,
@@ -105,12 +108,36 @@ pub fn receive(
     mut take: impl FnMut(&[u8]) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let mut got = 0u64;
+    let mut gathered = Vec::new();
     loop {
-        match framing.next(connection.received())? {
+        let there = connection.received().len();
+        let piece = framing.next(connection.received());
+        let (is_small, goes_on) = match piece {
+            Ok(Piece::Data(count)) => {
+                let is_small = count < WORTH_A_STEP && (count < there || !gathered.is_empty());
+                (is_small, is_small)
+            }
+            Ok(Piece::Skip(_)) => (false, true),
+            _ => (false, false),
+        };
+        if !gathered.is_empty() && (gathered.len() >= WORTH_A_STEP || !goes_on) {
+            take(&gathered)?;
+            gathered.clear();
+        }
+        match piece? {
             Piece::Done => return Ok(()),
-            Piece::Skip(count) => connection.consume(count),
+            Piece::Skip(count) => {
+                waiter.pass(count)?;
+                connection.consume(count);
+            }
             Piece::Data(count) => {
-                take(&connection.received()[..count])?;
+                waiter.pass(count)?;
+                let bytes = &connection.received()[..count];
+                if is_small {
+                    gathered.extend_from_slice(bytes);
+                } else {
+                    take(bytes)?;
+                }
                 connection.consume(count);
                 got += count as u64;
             }

@@ -38,6 +38,11 @@ impl Field {
         Self { place, name: name.to_owned(), line: format!("{name}: {value}"), is_absent: false }
     }
 
+    /// What it says.
+    pub fn value(&self) -> &str {
+        self.line.split_once(':').map_or("", |(_, value)| value.trim())
+    }
+
     /// Whether it is called so.
     pub fn is(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name)

@@ -35,21 +35,49 @@ impl Part {
             Some(b'<') => (Source::ContentOf, &rest[1..]),
             _ => (Source::Text, rest),
         };
+        if source == Source::Text && rest.starts_with('(') {
+            return Err(format!(
+                "a ( begins a form within the form, which is not sent; as text it stands in double quotes: {name}=\"(...\""
+            ));
+        }
         let (content, settings) = word(rest);
+        if source == Source::File && content.contains(',') && !rest.trim_start().starts_with('"') {
+            return Err(format!(
+                "'{content}' means several files in one part, which is not sent; give each a -F of its own, and a name \
+                 with a comma in double quotes: {name}=@\"{content}\""
+            ));
+        }
         let (name, content) = (name.to_owned(), content.into_owned());
         let mut part = Self { name, source, content, kind: None, file_name: None };
         part.settings(settings)?;
-        if source == Source::File {
-            let base = Path::new(&part.content).file_name().map(|name| name.to_string_lossy().into_owned());
-            part.file_name = part.file_name.or(base);
-            let by_name = part.file_name.as_deref().and_then(media_type).or_else(|| media_type(&part.content));
-            part.kind = part.kind.or_else(|| Some(by_name.unwrap_or(OCTETS).to_owned()));
+        let path = Path::new(&part.content);
+        match source {
+            Source::File => {
+                let base = path.file_name().map(|name| name.to_string_lossy().into_owned());
+                part.file_name = part.file_name.or(base);
+            }
+            Source::ContentOf => part.file_name = None,
+            Source::Text => {}
         }
+        part.kind = part.kind.take().or_else(|| part.kind_by_name().map(str::to_owned));
         Ok(part)
     }
 
+    /// The type that curl gives a part by its names.
+    fn kind_by_name(&self) -> Option<&'static str> {
+        let by_name = self.file_name.as_deref().and_then(media_type);
+        if self.source == Source::Text || self.content == "-" {
+            return by_name;
+        }
+        let found = by_name.or_else(|| media_type(&self.content));
+        match self.source {
+            Source::File => found.or(Some(OCTETS)),
+            _ => found.filter(|kind| *kind != PLAIN),
+        }
+    }
+
     fn settings(&mut self, mut settings: &str) -> Result<(), String> {
-        while let Some(setting) = settings.strip_prefix(';') {
+        while let Some(setting) = settings.trim_start().strip_prefix(';') {
             let setting = setting.trim_start();
             if let Some(value) = setting.strip_prefix("type=") {
                 // A type may have parameters of its own: up to the next setting that is known.
@@ -58,6 +86,12 @@ impl Part {
                 let kind = value[..end].trim();
                 if kind.contains(['\r', '\n', '\0']) {
                     return Err("the type breaks the line, which would be another header".to_owned());
+                }
+                let is_whole = kind.split_once('/').is_some_and(|(one, other)| {
+                    !one.is_empty() && !one.contains(' ') && !other.trim_start_matches([' ', ',', ';']).is_empty()
+                });
+                if !is_whole {
+                    return Err(format!("'type={kind}' names no type; valid is one such as type=text/plain"));
                 }
                 self.kind = Some(kind.to_owned());
                 settings = &value[end..];
@@ -92,7 +126,8 @@ impl Part {
     }
 }
 
-/// A word of a form's part, up to a semicolon; in quotes it may hold any.
+/// A word of a form's part, up to a semicolon, without the blanks around it; in quotes it may
+/// hold any. The second part is all that follows it.
 fn word(text: &str) -> (Cow<'_, str>, &str) {
     let mut word = String::new();
     if let Some(quoted) = text.trim_start().strip_prefix('"') {
@@ -115,8 +150,9 @@ fn word(text: &str) -> (Cow<'_, str>, &str) {
             }
         }
     }
-    let end = text.find(';').unwrap_or(text.len());
-    (text[..end].into(), &text[end..])
+    let text = text.trim_ascii_start();
+    let word = text[..text.find(';').unwrap_or(text.len())].trim_ascii_end();
+    (word.into(), &text[word.len()..])
 }
 
 fn is_setting(text: &str) -> bool {
@@ -126,6 +162,8 @@ fn is_setting(text: &str) -> bool {
 
 /// The media type of bytes of no known kind.
 const OCTETS: &str = "application/octet-stream";
+/// That of text, which is not told of a part without a file's name.
+const PLAIN: &str = "text/plain";
 
 /// The media type that curl gives a file of a form by its name.
 fn media_type(path: &str) -> Option<&'static str> {
@@ -135,7 +173,7 @@ fn media_type(path: &str) -> Option<&'static str> {
         "jpg" | "jpeg" => "image/jpeg",
         "png" => "image/png",
         "svg" => "image/svg+xml",
-        "txt" => "text/plain",
+        "txt" => PLAIN,
         "htm" | "html" => "text/html",
         "pdf" => "application/pdf",
         "xml" => "application/xml",
@@ -155,6 +193,9 @@ mod tests {
             ("a=x;y=z; w", Source::Text, "x;y=z; w", "; name=\"a\"\r\n"),
             ("a=\"x;y\\\"z\";type=t/u", Source::Text, "x;y\"z", "; name=\"a\"\r\nContent-Type: t/u\r\n"),
             ("a=\"open", Source::Text, "\"open", "; name=\"a\"\r\n"),
+            ("a= x ; y ", Source::Text, "x ; y", "; name=\"a\"\r\n"),
+            ("a=\" x \" ;type=t/u", Source::Text, " x ", "; name=\"a\"\r\nContent-Type: t/u\r\n"),
+            ("a=\"(x\"", Source::Text, "(x", "; name=\"a\"\r\n"),
             ("a=<f", Source::ContentOf, "f", "; name=\"a\"\r\n"),
             ("a=@d/f.PNG", Source::File, "d/f.PNG", "; name=\"a\"; filename=\"f.PNG\"\r\nContent-Type: image/png\r\n"),
             (
@@ -168,7 +209,18 @@ mod tests {
             assert_eq!((part.source, part.content.as_str()), (source, content), "{written}");
             assert_eq!(part.head("B", "form-data"), format!("--B\r\nContent-Disposition: form-data{head}\r\n"));
         }
-        for wrong in ["nothing", "a=@f;what", "a=x;headers=@h", "a=x;type=t\r\nX: y"] {
+        for wrong in [
+            "nothing",
+            "a=@f;what",
+            "a=x;headers=@h",
+            "a=x;type=t/u\r\nX: y",
+            "a=x;type=",
+            "a=x;type=t",
+            "a=x;type=/u",
+            "a=x;type=t/;filename=y",
+            "=(;type=multipart/mixed",
+            "a=@f,g",
+        ] {
             assert!(Part::parse(wrong).is_err(), "{wrong}");
         }
     }

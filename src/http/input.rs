@@ -68,19 +68,27 @@ impl Reader<'_> {
     }
 }
 
+/// The most bytes read at once, however much room there is: signals and limits are looked at
+/// between two readings.
+const STEP: usize = 64 * 1024;
+
 impl Read for Reader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let step = buffer.len().min(STEP);
         loop {
-            if self.waits {
+            let waited = if self.waits {
                 let mut fds = vec![PollFd::from_borrowed_fd(self.file.as_fd(), PollFlags::IN)];
-                if let Err(failure) = self.input.waiter.wait(&mut fds, None) {
-                    let text = failure.to_string();
-                    *self.input.ended.borrow_mut() = Some(failure);
-                    self.is_read = false;
-                    return Err(io::Error::other(text));
-                }
+                self.input.waiter.wait(&mut fds, None)
+            } else {
+                self.input.waiter.pass(step)
+            };
+            if let Err(failure) = waited {
+                let text = failure.to_string();
+                *self.input.ended.borrow_mut() = Some(failure);
+                self.is_read = false;
+                return Err(io::Error::other(text));
             }
-            match self.file.read(buffer) {
+            match self.file.read(&mut buffer[..step]) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 result => {
                     let is_fault = |error: &io::Error| error.kind() != io::ErrorKind::Interrupted;
@@ -89,5 +97,31 @@ impl Read for Reader<'_> {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::BorrowedClock;
+
+    #[test]
+    fn between_two_readings_there_is_a_look_at_limits() {
+        let clock = BorrowedClock::start();
+        let read = |path: &OsStr, total| {
+            let ends = Ends { total, ..Ends::default() };
+            let input = Input { waiter: Waiter::new(&clock, ends), ended: RefCell::new(None) };
+            let mut buffer = vec![0; 4 * STEP];
+            let count = input.open(path).unwrap().read(&mut buffer).unwrap_or_default();
+            let all = input.open(path).unwrap().take(1 << 22).read_to_end(&mut Vec::new());
+            (count, all.is_ok(), input.ended().is_some())
+        };
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(1 << 30).unwrap();
+        let over = Some((Duration::ZERO, TimeLimit::Total(Duration::ZERO)));
+        assert_eq!(read(OsStr::new("/dev/zero"), None), (STEP, true, false));
+        assert_eq!(read(OsStr::new("/dev/zero"), over), (0, false, true));
+        assert_eq!(read(file.path().as_os_str(), None), (STEP, true, false));
+        assert_eq!(read(file.path().as_os_str(), over), (STEP, false, true));
     }
 }

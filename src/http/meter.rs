@@ -43,7 +43,8 @@ impl Meter {
         self.next = now.saturating_add(PERIOD);
         let elapsed = now.saturating_sub(self.started).as_millis().max(1);
         let rate = u64::try_from(u128::from(done.saturating_sub(before)) * 1000 / elapsed).unwrap_or(u64::MAX);
-        self.live.draw(&line(word, done, all, rate));
+        let texts = [true, false].map(|with_bar| line(word, done, all, rate, with_bar));
+        self.live.draw(texts.iter().find(|text| self.live.has_room(text)).unwrap_or(&texts[1]));
     }
 
     /// Takes the line away.
@@ -53,7 +54,7 @@ impl Meter {
 }
 
 /// One line: what, how far, how fast, how long still.
-fn line(word: &str, done: u64, all: Option<u64>, rate: u64) -> String {
+fn line(word: &str, done: u64, all: Option<u64>, rate: u64, with_bar: bool) -> String {
     let Some(all) = all.filter(|&all| all > 0) else {
         return format!("retryx: {word} {}, {}/s", bytes(done), bytes(rate));
     };
@@ -62,8 +63,8 @@ fn line(word: &str, done: u64, all: Option<u64>, rate: u64) -> String {
     let empty = usize::try_from(WIDTH).unwrap_or(0) - full;
     let left = (rate > 0).then(|| all.saturating_sub(done).div_ceil(rate)).map(|left| human(Duration::from_secs(left)));
     let left = left.map(|left| format!(", {left} left")).unwrap_or_default();
-    let bar = "#".repeat(full) + &".".repeat(empty);
-    format!("retryx: {word} [{bar}] {part} % of {}, {}/s{left}", bytes(all), bytes(rate))
+    let bar = if with_bar { format!("[{}{}] ", "#".repeat(full), ".".repeat(empty)) } else { String::new() };
+    format!("retryx: {word} {bar}{part} % of {}, {}/s{left}", bytes(all), bytes(rate))
 }
 
 /// A number of bytes, in three digits or so.
@@ -99,9 +100,10 @@ mod tests {
 
     #[test]
     fn a_line_says_how_far_how_fast_and_how_long() {
-        let text = line("received", 512 * 1024, Some(1024 * 1024), 256 * 1024);
-        assert_eq!(text, "retryx: received [############............] 50 % of 1.0 MiB, 256 KiB/s, 2 s left");
-        assert_eq!(line("sent", 2048, None, 1024), "retryx: sent 2.0 KiB, 1.0 KiB/s");
-        assert!(line("received", 20, Some(10), 0).contains("100 %"));
+        let half = |with_bar| line("received", 512 * 1024, Some(1024 * 1024), 256 * 1024, with_bar);
+        assert_eq!(half(true), "retryx: received [############............] 50 % of 1.0 MiB, 256 KiB/s, 2 s left");
+        assert_eq!(half(false), "retryx: received 50 % of 1.0 MiB, 256 KiB/s, 2 s left");
+        assert_eq!(line("sent", 2048, None, 1024, true), "retryx: sent 2.0 KiB, 1.0 KiB/s");
+        assert!(line("received", 20, Some(10), 0, true).contains("100 %"));
     }
 }

@@ -10,7 +10,8 @@
 //!
 //! Nothing here blocks but [`Waiter`], where the network, signals and the limits of
 //! the attempt and the run are awaited together: so one limit holds for the whole chain, a
-//! dripping server is no excuse, and Ctrl-C ends at once.
+//! dripping server is no excuse, and Ctrl-C ends at once. Nor is a flood: what never has to wait
+//! tells the waiter what passes ([`Waiter::pass`]), which looks at both from time to time.
 
 mod address;
 mod asked;
@@ -29,6 +30,7 @@ mod proxy;
 mod redirect;
 mod refusal;
 mod request;
+mod schemes;
 mod variables;
 mod version;
 mod write_out;
@@ -57,14 +59,15 @@ use crate::clock::{Clock, SystemClock, wall};
 use crate::driver::{AttemptRunner, Attempted, Conclusion, Facts, Wake};
 use crate::exit::{HTTP_FAILURE, REQUEST_TIMED_OUT, WRITE_FAILED};
 use crate::net::{Connection, Connector, Ends, Failure, Fault, Moments, Origin, Over, Waiter};
+use crate::policy::matcher::Stream;
 use crate::policy::response::Response;
-use crate::policy::{Obstacle, Outcome, StopReason, TimeLimit};
+use crate::policy::{Lookout, Obstacle, Outcome, Sightings, StopReason, TimeLimit};
 use crate::process::{Spool, between, reader_is_gone};
 
 /// What requests say that they are sent by.
 pub const USER_AGENT: &str = concat!("retryx/", env!("CARGO_PKG_VERSION"));
 
-/// The most bytes of an answer's body that are looked at to judge it.
+/// The most bytes of an answer's body that an error code is looked for in.
 const LOOKED_AT: usize = 1024 * 1024;
 /// The most bytes of a body that nobody wants which are received so that the connection can
 /// be used again.
@@ -114,6 +117,9 @@ enum Reach {
 /// Makes attempts of one request.
 pub struct Requester<'a> {
     plan: &'a RequestPlan,
+    /// What rules look for in bodies, and what of it was found in the last.
+    lookout: &'a Lookout,
+    sightings: Sightings,
     clock: &'a SystemClock,
     connector: Connector<'a>,
     /// When the last redirect was followed.
@@ -139,15 +145,27 @@ pub struct Requester<'a> {
 
 impl<'a> Requester<'a> {
     /// Prepares what the attempts share. Fails where the output can never be written.
-    pub fn new(plan: &'a RequestPlan, body: &'a Body, clock: &'a SystemClock) -> Result<Self, String> {
+    pub fn new(
+        plan: &'a RequestPlan,
+        lookout: &'a Lookout,
+        body: &'a Body,
+        clock: &'a SystemClock,
+    ) -> Result<Self, String> {
+        let output = Output::new(&plan.output, lookout)?;
+        let dump = plan.dump_heads.as_deref().map(SideFile::new).transpose()?;
+        if dump.as_ref().is_some_and(|dump| dump.is_same(output.place())) {
+            return Err("--dump-header and --output name the same file; -i writes the heads before the body".to_owned());
+        }
         Ok(Self {
             plan,
+            lookout,
+            sightings: Sightings::default(),
             clock,
             connector: Connector::new(&plan.connect),
             redirected: Duration::ZERO,
             body,
-            output: Output::new(&plan.output)?,
-            dump: plan.dump_heads.as_deref().map(SideFile::new).transpose()?,
+            output,
+            dump,
             kept: None,
             reach: Reach::Nowhere,
             without_key: false,
@@ -185,8 +203,13 @@ impl<'a> Requester<'a> {
             self.last.url = url.to_string();
             self.last.method.clone_from(&step.method);
             self.last.redirects = step.redirects;
-            let next = step.next(head.status, head.value("location"), &self.plan.redirects)?;
             self.last.head = head.clone();
+            let next = step.next(head.status, head.value("location"), &self.plan.redirects);
+            if let Err(Failure::Fault { fault: Fault::Url | Fault::Scheme, .. }) = next {
+                // curl counts one that leads nowhere, too.
+                self.last.redirects += 1;
+            }
+            let next = next?;
             let response = self.body_of(&head, &mut kept, &step, next.is_some(), waiter)?;
             // A server that sends the request elsewhere as it is has not acted on it.
             // One that sends the client on with another method has.
@@ -230,7 +253,10 @@ impl<'a> Requester<'a> {
     fn step(&mut self, step: &Step, waiter: &Waiter<'_>) -> Result<(Head, Kept), Failure> {
         let origin = origin(step)?;
         let proxy = self.plan.proxy_for(&origin)?;
-        let through = proxy.as_ref().filter(|_| !origin.secure && self.plan.connect.unix_socket.is_none());
+        let target = self.plan.connect.target(&origin);
+        // The proxy knows no other way to a host than its name.
+        let tunnels = origin.secure || target != origin;
+        let through = proxy.as_ref().filter(|_| !tunnels);
         let fields = self.output.continuation(&step.method);
         self.without_key |=
             self.plan.safety == Safety::ByKey && !step.with_credentials && step.method == self.plan.method;
@@ -252,10 +278,14 @@ impl<'a> Requester<'a> {
                 Err(failure) => return Err(failure),
             }
         }
-        let tunnel = |connection: &mut Connection, to: &Origin, waiter: &Waiter<'_>| {
-            proxy.as_ref().map_or(Ok(()), |proxy| proxy.tunnel(connection, to, waiter))
+        let tunnel = |connection: &mut Connection, waiter: &Waiter<'_>| {
+            proxy.as_ref().map_or(Ok(()), |proxy| proxy.tunnel(connection, &target, &self.plan.agent, waiter))
         };
-        let over = proxy.as_ref().map(|proxy| Over { host: &proxy.host, port: proxy.port, tunnel: &tunnel });
+        let over = proxy.as_ref().map(|proxy| Over {
+            host: &proxy.host,
+            port: proxy.port,
+            tunnel: tunnels.then_some(&tunnel),
+        });
         let mut connection = self.connector.connect(&origin, over.as_ref(), waiter)?;
         self.note_sending();
         let answered = exchange(&mut connection, &request, body, waiter, self.sender(body, waiter))?;
@@ -294,12 +324,16 @@ impl<'a> Requester<'a> {
         redirects: bool,
         waiter: &Waiter<'_>,
     ) -> Result<Response, Failure> {
-        let mut framing = head.framing(&step.method)?;
+        // With -I and a method of the user's own a body comes that nobody asked for.
+        let unread = self.plan.head_only && step.method != "HEAD";
+        kept.may_keep &= !unread;
+        let mut framing = head.framing(if unread { "HEAD" } else { &step.method })?;
         let mut response = Response { status: head.status, headers: head.fields.clone(), body: Vec::new() };
         if head.status == RANGE_NOT_SATISFIABLE && !redirects {
             if self.output.is_complete_by(head) {
                 kept.may_keep = false;
                 self.output.complete(head)?;
+                self.sightings = self.output.sightings();
                 response.status = 200;
                 return Ok(response);
             }
@@ -310,7 +344,7 @@ impl<'a> Requester<'a> {
         }
         if !redirects && (200..400).contains(&head.status) {
             self.receive_good(head, kept, &mut framing, step, waiter)?;
-            response.body = self.output.seen().to_vec();
+            self.sightings = self.output.sightings();
         } else {
             self.receive_bad(&mut response, kept, &mut framing, redirects, waiter)?;
         }
@@ -327,7 +361,7 @@ impl<'a> Requester<'a> {
         waiter: &Waiter<'_>,
     ) -> Result<(), Failure> {
         let mut decoder = Decoder::of(head, self.plan.compressed)?;
-        self.output.begin(head, &self.last.heads, &step.place(), self.plan.asks_for_a_part())?;
+        self.output.begin(head, &self.last.heads, &step.place(), self.plan.range())?;
         let length = head.value("content-length").and_then(|length| length.trim().parse::<u64>().ok());
         let mut done = if head.status == 206 { self.output.size() } else { 0 };
         let whole = length.map(|length| length.saturating_add(done));
@@ -358,6 +392,8 @@ impl<'a> Requester<'a> {
         waiter: &Waiter<'_>,
     ) -> Result<(), Failure> {
         let keep = self.plan.output.failures != Failures::Dropped && !redirects;
+        let mut scanner = self.lookout.scanner(if redirects { &[] } else { &[Stream::Body] });
+        let is_judged = !scanner.is_done();
         let most = if redirects { DRAINED } else { DRAINED.max(LOOKED_AT as u64) };
         let patient = waiter.patient(PATIENCE);
         let failed = &mut self.failed_body;
@@ -365,20 +401,23 @@ impl<'a> Requester<'a> {
             self.failed = Failed::Part;
         }
         let mut seen = 0u64;
-        let received = receive(&mut kept.connection, framing, if keep { waiter } else { &patient }, |bytes| {
-            seen += bytes.len() as u64;
-            let room = LOOKED_AT - response.body.len();
-            response.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
-            if keep {
-                failed.append(bytes).map_err(|error| {
-                    Failure::new(Fault::Write, format!("what is received cannot be kept: {}", cause(&error)))
-                })
-            } else if seen > most {
-                Err(Failure::new(Fault::Receive, "nobody needs the rest"))
-            } else {
-                Ok(())
-            }
-        });
+        let received =
+            receive(&mut kept.connection, framing, if keep || is_judged { waiter } else { &patient }, |bytes| {
+                seen += bytes.len() as u64;
+                let room = LOOKED_AT - response.body.len();
+                response.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
+                scanner.feed(bytes);
+                if keep {
+                    failed.append(bytes).map_err(|error| {
+                        Failure::new(Fault::Write, format!("what is received cannot be kept: {}", cause(&error)))
+                    })
+                } else if seen > most && scanner.is_done() {
+                    Err(Failure::new(Fault::Receive, "nobody needs the rest"))
+                } else {
+                    Ok(())
+                }
+            });
+        self.sightings.add(scanner);
         match received {
             Ok(()) => {
                 if keep {
@@ -453,6 +492,7 @@ impl AttemptRunner for Requester<'_> {
         self.attempts = facts.attempt;
         (self.reach, self.failed) = (Reach::Nowhere, Failed::None);
         self.without_key = false;
+        self.sightings = Sightings::default();
         self.last = Last { url: self.plan.url.to_string(), method: self.plan.method.clone(), ..Last::default() };
         self.connector.moments = Moments::default();
         self.redirected = Duration::ZERO;
@@ -480,7 +520,7 @@ impl AttemptRunner for Requester<'_> {
             _ if !self.may_repeat(&outcome, response.as_ref()) => Some(Obstacle::UnsafeRequest),
             _ => None,
         };
-        Attempted { obstacle, response, ..Attempted::with(outcome) }
+        Attempted { obstacle, response, sightings: std::mem::take(&mut self.sightings), ..Attempted::with(outcome) }
     }
 
     fn wait(&mut self, delay: Duration) -> Wake {

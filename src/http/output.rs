@@ -8,15 +8,15 @@ use std::path::PathBuf;
 
 use sha2::{Digest as _, Sha256};
 
-use super::LOOKED_AT;
 use super::beside::{Beside, beside};
 use super::framing::Head;
-use super::place::{Place, append, copy_into, fill, lost, open_special, place, unwritable, write_special, write_to};
-use super::version::{Part, Version, content_range};
+use super::place::{Place, append, lost, open_special, place, put, put_spool, write_special, write_to};
+use super::version::{Part, Range, Version, content_range};
 use crate::cause::cause;
 
 use crate::net::{Failure, Fault, Waiter};
-use crate::policy::{Outcome, TimeLimit};
+use crate::policy::matcher::Stream;
+use crate::policy::{Lookout, Outcome, Scanner, Sightings, TimeLimit};
 use crate::process::{IN_MEMORY, Spool, Target};
 use crate::report::text::describe;
 
@@ -69,6 +69,8 @@ pub struct Output<'a> {
     heads: Vec<u8>,
     /// Bytes of the body that are there.
     have: u64,
+    /// Bytes of the file that is gone on with.
+    there: u64,
     /// The first byte of the whole that is asked for by the user's own `-C`.
     first: u64,
     /// Which byte of the whole the first one that is there is.
@@ -86,8 +88,9 @@ pub struct Output<'a> {
     whole: bool,
     /// The sum over what is there, where it is to be checked.
     sum: Option<Sha256>,
-    /// The beginning of the body, for rules that look at it.
-    seen: Vec<u8>,
+    /// What rules look for in the body, and how far they have looked.
+    lookout: &'a Lookout,
+    scanner: Scanner,
     /// The special file, once it is open.
     special: Option<OwnedFd>,
     /// Standard output, once something was written there.
@@ -106,7 +109,7 @@ enum Store {
 
 impl<'a> Output<'a> {
     /// An output that has nothing yet. Fails where the file can never be written.
-    pub fn new(plan: &'a OutputPlan) -> Result<Self, String> {
+    pub fn new(plan: &'a OutputPlan, lookout: &'a Lookout) -> Result<Self, String> {
         let place = place(plan)?;
         let spool = || Store::Spool(Spool::new(plan.spool_folder.clone()));
         let store = match &place {
@@ -118,18 +121,29 @@ impl<'a> Output<'a> {
             },
             _ => spool(),
         };
-        let size = || plan.file.as_ref().and_then(|path| fs::metadata(path).ok()).map_or(0, |metadata| metadata.len());
+        let there = plan.file.as_ref().and_then(|path| fs::metadata(path).ok()).map_or(0, |metadata| metadata.len());
         let first = match plan.resume {
-            Some(Resume::AfterFile) => size(),
+            Some(Resume::AfterFile) => there,
             Some(Resume::At(at)) => at,
             None => 0,
         };
+        if let Place::After(path) = &place
+            && there > 0
+            && there != first
+        {
+            let path = path.display();
+            return Err(format!(
+                "--continue-at: {path} has {there} bytes, and what begins at byte {first} does not follow them; \
+                 -C - goes on where the file ends"
+            ));
+        }
         Ok(Self {
             plan,
             place,
             store,
             heads: Vec::new(),
             have: 0,
+            there,
             first,
             start: first,
             last: None,
@@ -139,7 +153,8 @@ impl<'a> Output<'a> {
             released: false,
             whole: false,
             sum: plan.checksum.map(|_| Sha256::new()),
-            seen: Vec::new(),
+            lookout,
+            scanner: lookout.scanner(&[Stream::Body]),
             special: None,
             stdout: None,
             unchanged: false,
@@ -176,8 +191,8 @@ impl<'a> Output<'a> {
     }
 
     /// Makes ready for the body of a successful answer from that source, whose chain had these
-    /// heads. `ranged` where the user asked for a part.
-    pub fn begin(&mut self, head: &Head, heads: &[u8], source: &str, ranged: bool) -> Result<(), Failure> {
+    /// heads. `range` is the part that the user asks for.
+    pub fn begin(&mut self, head: &Head, heads: &[u8], source: &str, range: Option<Range>) -> Result<(), Failure> {
         let part = head.value("content-range").and_then(content_range);
         self.unchanged = head.status == 304;
         if head.status == 206 && self.have > 0 {
@@ -209,9 +224,9 @@ impl<'a> Output<'a> {
             self.heads = heads.to_vec();
         }
         match (head.status, part) {
-            (206, Some(part)) if ranged || part.first == self.first => {
+            (206, Some(part)) if range.map_or(part.first == self.first, |range| range.is_met_by(&part)) => {
                 (self.start, self.total) = (part.first, part.total);
-                self.last = ranged.then_some(part.last);
+                self.last = range.map(|range| range.last_of(&part));
                 Ok(())
             }
             (206, None) if self.first == 0 => {
@@ -238,7 +253,7 @@ impl<'a> Output<'a> {
         }
         (self.version, self.total, self.last, self.whole) = (None, None, None, false);
         self.start = self.first;
-        self.seen.clear();
+        self.scanner = self.lookout.scanner(&[Stream::Body]);
         self.sum = self.plan.checksum.map(|_| Sha256::new());
         if std::mem::take(&mut self.have) == 0 {
             return Ok(());
@@ -260,8 +275,8 @@ impl<'a> Output<'a> {
 
     /// Takes bytes of the body.
     pub fn take(&mut self, bytes: &[u8], waiter: &Waiter<'_>) -> Result<(), Failure> {
-        let room = LOOKED_AT - self.seen.len();
-        self.seen.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        waiter.pass(bytes.len())?;
+        self.scanner.feed(bytes);
         if let Some(sum) = &mut self.sum {
             sum.update(bytes);
         }
@@ -322,7 +337,8 @@ impl<'a> Output<'a> {
             }
             _ => {}
         }
-        if let (Some(wanted), Some(sum)) = (self.plan.checksum, &self.sum) {
+        // What the user has is not looked at.
+        if let (Some(wanted), Some(sum), false) = (self.plan.checksum, &self.sum, self.unchanged) {
             let got: [u8; 32] = sum.clone().finalize().into();
             if got != wanted {
                 let text = format!("the body's SHA-256 is {}, not {}", hex(&got), hex(&wanted));
@@ -337,9 +353,16 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    /// The beginning of the body.
-    pub fn seen(&self) -> &[u8] {
-        &self.seen
+    /// What was found in the body.
+    pub fn sightings(&self) -> Sightings {
+        let mut sightings = Sightings::default();
+        sightings.add(self.scanner.clone());
+        sightings
+    }
+
+    /// Where it goes.
+    pub(super) fn place(&self) -> &Place {
+        &self.place
     }
 
     /// Whether it goes to standard output.
@@ -377,6 +400,7 @@ impl<'a> Output<'a> {
             match spool.read_at(offset, &mut buffer).map_err(|error| lost(&error))? {
                 0 => return Ok(()),
                 count => {
+                    waiter.pass(count)?;
                     self.write(&buffer[..count], waiter)?;
                     offset += count as u64;
                 }
@@ -410,13 +434,9 @@ impl<'a> Output<'a> {
                 self.heads = heads;
                 self.release(waiter)
             }
-            (Place::After(path), Store::Spool(spool)) => append(path, &heads, spool),
-            (Place::File(path), Store::Spool(spool)) => copy_into(path, &heads, spool),
-            (Place::File(path) | Place::After(path), Store::Beside(beside)) => {
-                let path = path.clone();
-                let replaced = if heads.is_empty() { beside.replace() } else { beside.replace_after(&heads) };
-                replaced.map_err(|error| unwritable(&path, &error))
-            }
+            (Place::After(path), Store::Spool(spool)) => append(path, self.there, &heads, spool, waiter),
+            (Place::File(path), Store::Spool(spool)) => put_spool(path, &heads, spool, waiter),
+            (Place::File(_) | Place::After(_), Store::Beside(beside)) => put(beside, &heads, waiter),
         }
     }
 
@@ -429,13 +449,7 @@ impl<'a> Output<'a> {
             }
             // What is there of the file is a part of something else.
             Place::After(_) => Ok(()),
-            Place::File(path) => match beside(path) {
-                Ok(mut new) => {
-                    let filled = new.file.write_all(heads).and_then(|()| fill(&mut new.file, body));
-                    filled.and_then(|()| new.replace()).map_err(|error| unwritable(path, &error))
-                }
-                Err(_) => copy_into(path, heads, body),
-            },
+            Place::File(path) => put_spool(path, heads, body, waiter),
         }
     }
 

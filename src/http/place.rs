@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{Access, FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::beside::{folder_of, through_links};
+use super::beside::{Beside, beside, folder_of, through_links};
 use super::output::OutputPlan;
 use crate::cause::cause;
 use crate::net::{Failure, Fault, Waiter};
@@ -81,6 +81,18 @@ impl SideFile {
         Ok(Self(if path.as_os_str() == "-" { Place::Stdout } else { place_of(path)? }))
     }
 
+    /// Whether it is a file, and the same as one where a body goes.
+    pub(super) fn is_same(&self, other: &Place) -> bool {
+        let file = |place: &Place| match place {
+            Place::File(path) | Place::After(path) => {
+                let path = through_links(path);
+                Some(fs::canonicalize(folder_of(&path)).ok()?.join(path.file_name()?))
+            }
+            Place::Stdout | Place::Special(_) => None,
+        };
+        file(&self.0).is_some_and(|own| file(other) == Some(own))
+    }
+
     /// Writes all of it.
     pub fn write(&self, bytes: &[u8], waiter: &Waiter<'_>) -> Result<(), Failure> {
         match &self.0 {
@@ -123,23 +135,68 @@ pub(super) fn write_special(file: &OwnedFd, path: &Path, bytes: &[u8], waiter: &
     Ok(())
 }
 
-/// Goes on with a file; one that could not take all is left as it was.
-pub(super) fn append(path: &Path, heads: &[u8], body: &Spool) -> Result<(), Failure> {
-    let append = || {
-        let mut file = File::options().append(true).create(true).open(path)?;
-        let before = file.metadata()?.len();
-        let filled = file.write_all(heads).and_then(|()| fill(&mut file, body));
-        filled.inspect_err(|_| drop(file.set_len(before)))
-    };
-    append().map_err(|error| unwritable(path, &error))
+/// Goes on with a file of that length; one that could not take all is left as it was.
+pub(super) fn append(path: &Path, length: u64, heads: &[u8], body: &Spool, waiter: &Waiter<'_>) -> Result<(), Failure> {
+    let unwritable = |error: io::Error| unwritable(path, &error);
+    let mut file = File::options().append(true).create(true).open(path).map_err(unwritable)?;
+    let now = file.metadata().map_err(unwritable)?.len();
+    if now != length {
+        let text = format!("{} has {now} bytes now, not {length}: what was received does not follow", path.display());
+        return Err(Failure::new(Fault::Write, text));
+    }
+    let filled = file.write_all(heads).map_err(unwritable);
+    let filled =
+        filled.and_then(|()| fill(&mut file, path, Some(waiter), |offset, buffer| body.read_at(offset, buffer)));
+    filled.inspect_err(|_| drop(file.set_len(length)))
 }
 
-/// Overwrites a file that has no neighbour to be replaced by. Room is made before, so that a
-/// full disk costs nothing of what was there.
-pub(super) fn copy_into(path: &Path, heads: &[u8], body: &Spool) -> Result<(), Failure> {
-    let copy = || {
+/// Puts what is beside a file in its place, after these heads.
+pub(super) fn put(beside: &mut Beside, heads: &[u8], waiter: &Waiter<'_>) -> Result<(), Failure> {
+    if heads.is_empty() {
+        return put_whole(beside);
+    }
+    let path = &beside.path;
+    let mut whole = self::beside(path).map_err(|error| unwritable(path, &error))?;
+    whole.file.write_all(heads).map_err(|error| unwritable(path, &error))?;
+    fill(&mut whole.file, path, Some(waiter), |offset, buffer| beside.file.read_at(buffer, offset))?;
+    put_whole(&mut whole)
+}
+
+/// Puts a body in the place of a file, after these heads.
+pub(super) fn put_spool(path: &Path, heads: &[u8], body: &Spool, waiter: &Waiter<'_>) -> Result<(), Failure> {
+    match beside(path) {
+        Ok(mut new) => {
+            new.file.write_all(heads).map_err(|error| unwritable(path, &error))?;
+            fill(&mut new.file, path, Some(waiter), |offset, buffer| body.read_at(offset, buffer))?;
+            put_whole(&mut new)
+        }
+        Err(_) => copy_into(path, heads, body.length(), |offset, buffer| body.read_at(offset, buffer)),
+    }
+}
+
+/// Some files cannot be replaced: something is mounted there, or somebody else's file is in a
+/// folder like `/tmp`. Those are overwritten.
+fn put_whole(beside: &mut Beside) -> Result<(), Failure> {
+    let Err(error) = beside.replace() else { return Ok(()) };
+    if !beside.path.exists() {
+        return Err(unwritable(&beside.path, &error));
+    }
+    let length = beside.file.metadata().map_err(|error| lost(&error))?.len();
+    copy_into(&beside.path, b"", length, |offset, buffer| beside.file.read_at(buffer, offset))
+}
+
+/// Overwrites a file with heads and a body of that length. Room is made before, so that a full
+/// disk costs nothing of what was there; and no signal ends it, which would leave half of each.
+fn copy_into(
+    path: &Path,
+    heads: &[u8],
+    length: u64,
+    read: impl Fn(u64, &mut [u8]) -> io::Result<usize>,
+) -> Result<(), Failure> {
+    let after = heads.len() as u64 + length;
+    let open = || {
         let mut file = File::options().write(true).create(true).truncate(false).open(path)?;
-        let (before, after) = (file.metadata()?.len(), heads.len() as u64 + body.length());
+        let before = file.metadata()?.len();
         if after > before {
             // A file system that cannot tell takes its chance.
             if let Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) =
@@ -149,20 +206,28 @@ pub(super) fn copy_into(path: &Path, heads: &[u8], body: &Spool) -> Result<(), F
             }
         }
         file.write_all(heads)?;
-        fill(&mut file, body)?;
-        file.set_len(after)
+        Ok(file)
     };
-    copy().map_err(|error: io::Error| unwritable(path, &error))
+    let mut file = open().map_err(|error: io::Error| unwritable(path, &error))?;
+    fill(&mut file, path, None, read)?;
+    file.set_len(after).map_err(|error| unwritable(path, &error))
 }
 
-pub(super) fn fill(file: &mut File, body: &Spool) -> io::Result<()> {
+/// Copies all that is kept to the end of what was written to a file.
+fn fill(
+    file: &mut File,
+    path: &Path,
+    waiter: Option<&Waiter<'_>>,
+    read: impl Fn(u64, &mut [u8]) -> io::Result<usize>,
+) -> Result<(), Failure> {
     let mut buffer = vec![0; 64 * 1024];
     let mut offset = 0;
     loop {
-        match body.read_at(offset, &mut buffer)? {
+        match read(offset, &mut buffer).map_err(|error| lost(&error))? {
             0 => return Ok(()),
             count => {
-                file.write_all(&buffer[..count])?;
+                waiter.map_or(Ok(()), |waiter| waiter.pass(count))?;
+                file.write_all(&buffer[..count]).map_err(|error| unwritable(path, &error))?;
                 offset += count as u64;
             }
         }

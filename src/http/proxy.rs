@@ -1,12 +1,12 @@
 //! Proxies: which is used for which host, and how one is asked for the way through.
 
+use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use url::Url;
 
-use super::USER_AGENT;
 use super::address::without_password;
 use super::framing::Head;
 use crate::cause::cause;
@@ -28,16 +28,27 @@ pub struct Proxy {
 
 impl Proxy {
     /// Asks this proxy for a way through, which makes the connection one to somewhere else.
-    pub fn tunnel(&self, connection: &mut Connection, to: &Origin, waiter: &Waiter<'_>) -> Result<(), Failure> {
+    /// `agent` is the name of who asks; it may be empty.
+    pub fn tunnel(
+        &self,
+        connection: &mut Connection,
+        to: &Origin,
+        agent: &str,
+        waiter: &Waiter<'_>,
+    ) -> Result<(), Failure> {
         let told = |error: &dyn std::fmt::Display| format!("the proxy {}:{}: {error}", self.host, self.port);
         let lost = |error: &dyn std::fmt::Display| Failure::new(Fault::Receive, told(error));
-        let authorization = self.authorization.as_ref().map(|value| format!("Proxy-Authorization: {value}\r\n"));
         let target = format!("{}:{}", to.host, to.port);
-        let agent = USER_AGENT;
-        let request = format!(
-            "CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n{}User-Agent: {agent}\r\nProxy-Connection: Keep-Alive\r\n\r\n",
-            authorization.unwrap_or_default()
-        );
+        let mut request = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n");
+        let fields = [
+            ("Proxy-Authorization", self.authorization.as_deref().unwrap_or_default()),
+            ("User-Agent", agent),
+            ("Proxy-Connection", "Keep-Alive"),
+        ];
+        for (name, value) in fields.iter().filter(|(_, value)| !value.is_empty()) {
+            let _ = write!(request, "{name}: {value}\r\n");
+        }
+        request.push_str("\r\n");
         let mut rest = request.as_bytes();
         loop {
             if let Some((head, length)) = Head::parse(connection.received())? {
@@ -73,7 +84,7 @@ impl Proxy {
 pub struct Proxies {
     /// For http, and for https: where it was given, and what.
     pub urls: [Option<(String, String)>; 2],
-    /// Hosts to be reached without.
+    /// Hosts to be reached without; a `*` alone means all.
     pub direct: Vec<String>,
 }
 
@@ -81,7 +92,7 @@ impl Proxies {
     /// The proxy for this origin.
     pub fn find(&self, origin: &Origin) -> Result<Option<Proxy>, Failure> {
         let Some((place, url)) = &self.urls[usize::from(origin.secure)] else { return Ok(None) };
-        if self.direct.iter().any(|pattern| is_meant(pattern, &origin.host)) {
+        if self.direct == ["*"] || self.direct.iter().any(|pattern| is_meant(pattern, &origin.host)) {
             return Ok(None);
         }
         let shown = without_password(url);
@@ -125,9 +136,6 @@ impl Proxies {
 fn is_meant(pattern: &str, host: &str) -> bool {
     let pattern = pattern.trim().trim_start_matches('.').to_ascii_lowercase();
     let host = host.trim_matches(['[', ']']).trim_end_matches('.').to_ascii_lowercase();
-    if pattern == "*" {
-        return true;
-    }
     if pattern.is_empty() {
         return false;
     }
@@ -162,7 +170,7 @@ mod tests {
             ("example.com", "example.com", true),
             (".example.com", "www.Example.com", true),
             ("example.com", "badexample.com", false),
-            ("*", "x", true),
+            ("*", "x", false),
             ("", "x", false),
             ("127.0.0.1", "127.0.0.1", true),
             ("10.0.0.0/8", "10.1.2.3", true),

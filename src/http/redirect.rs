@@ -2,6 +2,7 @@
 
 use url::Url;
 
+use super::schemes::Schemes;
 use crate::net::{Failure, Fault};
 
 /// What `-L` and its like ask for.
@@ -13,6 +14,8 @@ pub struct RedirectPlan {
     pub trusted: bool,
     /// The most redirects; `None` for no limit.
     pub most: Option<u32>,
+    /// The schemes that are followed.
+    pub schemes: Schemes,
     /// Whether the method was given by the user, who then means it for every step.
     pub keeps_method: bool,
 }
@@ -63,6 +66,10 @@ impl Step {
                 format!("the server redirects to {scheme}:, which is not followed"),
             ));
         }
+        if !plan.schemes.allow(url.scheme()) {
+            let text = format!("the server redirects to {}:, which --proto or --proto-redir forbids", url.scheme());
+            return Err(Failure::new(Fault::Scheme, text));
+        }
         // Who is meant to be asked for a password is the user's to say.
         let _ = url.set_username("");
         let _ = url.set_password(None);
@@ -97,7 +104,8 @@ pub fn is_harmless(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    const PLAN: RedirectPlan = RedirectPlan { follow: true, trusted: false, most: Some(3), keeps_method: false };
+    const PLAN: RedirectPlan =
+        RedirectPlan { follow: true, trusted: false, most: Some(3), schemes: Schemes::ALL, keeps_method: false };
 
     fn step(method: &str) -> Step {
         Step {

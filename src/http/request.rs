@@ -10,17 +10,23 @@ use super::output::OutputPlan;
 use super::proxy::Proxies;
 use super::proxy::Proxy;
 use super::redirect::{RedirectPlan, Step};
+use super::version::Range;
 use crate::net::{ConnectPlan, Failure, Origin};
 
 /// A request and all that belongs to it; immutable for a run.
+#[expect(clippy::struct_excessive_bools, reason = "independent switches of the user's")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestPlan {
     /// Where it goes.
     pub url: Url,
     /// The method.
     pub method: String,
+    /// Whether only the head of the answer is wanted.
+    pub head_only: bool,
     /// Header fields.
     pub fields: Vec<Field>,
+    /// Who asks, for proxies; may be empty.
+    pub agent: String,
     /// Whether it is safe to repeat whatever became of it.
     pub safety: Safety,
     /// Whether a body is sent, be it empty.
@@ -66,14 +72,15 @@ impl RequestPlan {
         self.safety != Safety::Unsafe
     }
 
-    /// Whether the user asks for a part of the body (`-r`, or a header that says so).
-    pub fn asks_for_a_part(&self) -> bool {
-        self.fields.iter().any(|field| field.is("range") && !field.is_absent)
+    /// The part of the body that the user asks for (`-r`, or a header that says so).
+    pub fn range(&self) -> Option<Range> {
+        let field = self.fields.iter().find(|field| field.is("range") && !field.is_absent)?;
+        Some(Range::parse(field.line.split_once(':').map_or("", |(_, value)| value)))
     }
 
-    /// The proxy for this origin.
+    /// The proxy for this origin; a socket that is given leads past any.
     pub fn proxy_for(&self, origin: &Origin) -> Result<Option<Proxy>, Failure> {
-        self.proxies.find(origin)
+        if self.connect.unix_socket.is_some() { Ok(None) } else { self.proxies.find(origin) }
     }
 
     /// The head of the request of a step. `more` are fields that this attempt adds.

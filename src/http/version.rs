@@ -37,6 +37,52 @@ pub(super) fn content_range(value: &str) -> Option<Part> {
     (part.first <= part.last && part.total.is_none_or(|total| part.last < total)).then_some(part)
 }
 
+/// What a `Range` field asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Range {
+    /// What begins at one byte, and ends at another or with the whole.
+    From(u64, Option<u64>),
+    /// So many bytes at the end.
+    Last(u64),
+    /// Several parts, or what is not known here.
+    Other,
+}
+
+impl Range {
+    /// Reads the field's value.
+    pub(super) fn parse(value: &str) -> Self {
+        let one = |range: &str| {
+            let number = |text: &str| text.trim().parse().ok();
+            let (first, last) = range.split_once('-')?;
+            Some(match (first.trim(), last.trim()) {
+                ("", count) => Self::Last(number(count)?),
+                (first, "") => Self::From(number(first)?, None),
+                (first, last) => Self::From(number(first)?, Some(number(last)?)),
+            })
+        };
+        value.trim().strip_prefix("bytes=").and_then(one).unwrap_or(Self::Other)
+    }
+
+    /// Whether a part is what was asked for, or the beginning of that.
+    pub(super) fn is_met_by(self, part: &Part) -> bool {
+        match self {
+            Self::From(first, last) => part.first == first && last.is_none_or(|last| part.last <= last),
+            Self::Last(count) => part.total.is_none_or(|total| part.first == total.saturating_sub(count)),
+            Self::Other => true,
+        }
+    }
+
+    /// The last byte of what was asked for, as far as this answer to it tells.
+    pub(super) fn last_of(self, part: &Part) -> u64 {
+        let end = part.total.map_or(part.last, |total| total.saturating_sub(1));
+        match self {
+            Self::From(_, last) => last.unwrap_or(end).min(end),
+            Self::Last(_) => end,
+            Self::Other => part.last,
+        }
+    }
+}
+
 impl Version {
     pub(super) fn of(head: &Head) -> Option<Self> {
         let field = |name| head.value(name).map(str::trim).filter(|value| !value.is_empty());
@@ -79,6 +125,33 @@ mod tests {
             ["", "bytes", "bytes */10", "bytes x-9/10", "bytes 5-9/x", "items 5-9/10", "bytes 9-5/10", "bytes 5-9/9"]
         {
             assert_eq!(content_range(junk), None, "{junk}");
+        }
+    }
+
+    #[test]
+    fn a_part_is_what_was_asked_for_or_not() {
+        let part = |first, last, total| Part { first, last, total };
+        for (range, part, last) in [
+            ("bytes=0-5", part(0, 5, Some(100)), Some(5)),
+            ("bytes=0-5", part(0, 3, Some(4)), Some(3)),
+            ("bytes=0-5", part(0, 3, None), Some(3)),
+            // Less than there is: the rest is still wanted.
+            ("bytes=0-5", part(0, 3, Some(100)), Some(5)),
+            ("bytes=0-5", part(4, 9, Some(100)), None),
+            ("bytes=0-5", part(0, 6, Some(100)), None),
+            (" bytes=7- ", part(7, 9, Some(10)), Some(9)),
+            ("bytes=7-", part(7, 8, Some(10)), Some(9)),
+            ("bytes=7-", part(0, 9, Some(10)), None),
+            ("bytes=-3", part(7, 9, Some(10)), Some(9)),
+            ("bytes=-30", part(0, 9, Some(10)), Some(9)),
+            ("bytes=-3", part(0, 9, Some(10)), None),
+            ("bytes=-3", part(7, 9, None), Some(9)),
+            ("bytes=0-1,5-6", part(0, 6, Some(10)), Some(6)),
+            ("lines=0-5", part(4, 9, Some(100)), Some(9)),
+            ("bytes=x-5", part(4, 9, Some(100)), Some(9)),
+        ] {
+            let asked = Range::parse(range);
+            assert_eq!(asked.is_met_by(&part).then(|| asked.last_of(&part)), last, "{range} {part:?}");
         }
     }
 

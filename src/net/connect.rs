@@ -52,6 +52,23 @@ pub struct ConnectPlan {
     pub tls: TlsPlan,
 }
 
+impl ConnectPlan {
+    /// Where a connection leads that is to serve this origin (`--connect-to`).
+    pub fn target(&self, to: &Origin) -> Origin {
+        let redirection = self.redirections.iter().find(|redirection| {
+            redirection.host.as_ref().is_none_or(|known| known.eq_ignore_ascii_case(&to.host))
+                && redirection.port.is_none_or(|known| known == to.port)
+                && (redirection.to_host.is_some() || redirection.to_port.is_some())
+        });
+        let mut target = to.clone();
+        if let Some(redirection) = redirection {
+            target.host = redirection.to_host.clone().unwrap_or(target.host);
+            target.port = redirection.to_port.unwrap_or(target.port);
+        }
+        target
+    }
+}
+
 /// Where a request is to go, seen from the network.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Origin {
@@ -69,12 +86,12 @@ pub struct Over<'a> {
     pub host: &'a str,
     /// Its port.
     pub port: u16,
-    /// Asks it for a way through to where TLS is to be spoken.
-    pub tunnel: Tunnel<'a>,
+    /// Asks it for a way through; `None` where it is itself asked for what is wanted.
+    pub tunnel: Option<Tunnel<'a>>,
 }
 
 /// Makes a connection one to somewhere else.
-pub type Tunnel<'a> = &'a dyn Fn(&mut Connection, &Origin, &Waiter<'_>) -> Result<(), Failure>;
+pub type Tunnel<'a> = &'a dyn Fn(&mut Connection, &Waiter<'_>) -> Result<(), Failure>;
 
 /// What happened when, on the run's clock.
 #[derive(Debug, Clone, Copy, Default)]
@@ -116,14 +133,17 @@ impl<'a> Connector<'a> {
         let socket = match (&self.plan.unix_socket, over) {
             (Some(path), _) => unix(path, waiter)?,
             (None, Some(over)) => self.reach(over.host, over.port, Fault::ProxyName, waiter)?,
-            (None, None) => self.reach(&to.host, to.port, Fault::Name, waiter)?,
+            (None, None) => {
+                let target = self.plan.target(to);
+                self.reach(&target.host, target.port, Fault::Name, waiter)?
+            }
         };
         self.moments.connected = waiter.now();
         let mut connection = Connection::new(socket);
+        if let Some(tunnel) = over.and_then(|over| over.tunnel) {
+            tunnel(&mut connection, waiter)?;
+        }
         if let Some(config) = config {
-            if let Some(over) = over.filter(|_| self.plan.unix_socket.is_none()) {
-                (over.tunnel)(&mut connection, to, waiter)?;
-            }
             let name = format!("{}:{}", to.host, to.port);
             connection.secure(tls::session(&config, &to.host)?, &name, waiter)?;
             self.moments.secured = waiter.now();
@@ -142,19 +162,26 @@ impl<'a> Connector<'a> {
     }
 
     fn reach(&mut self, host: &str, port: u16, fault: Fault, waiter: &Waiter<'_>) -> Result<OwnedFd, Failure> {
-        let redirection = self.plan.redirections.iter().find(|redirection| {
-            redirection.host.as_ref().is_none_or(|known| known.eq_ignore_ascii_case(host))
-                && redirection.port.is_none_or(|known| known == port)
-        });
-        let host = redirection.and_then(|to| to.to_host.as_deref()).unwrap_or(host);
-        let port = redirection.and_then(|to| to.to_port).unwrap_or(port);
         let by_proxy = fault == Fault::ProxyName;
         let name = if by_proxy { format!("the proxy {host}:{port}") } else { host.to_owned() };
         let given = self.plan.resolved.iter().rev().find(|(known, at, _)| {
             (known == "*" || known.eq_ignore_ascii_case(host.trim_matches(['[', ']']))) && *at == port
         });
         let addresses = match given {
-            Some((_, _, addresses)) => addresses.clone(),
+            Some((_, _, addresses)) => {
+                let wanted = |address: &&IpAddr| match self.plan.family {
+                    Family::Any => true,
+                    Family::V4 => address.is_ipv4(),
+                    Family::V6 => address.is_ipv6(),
+                };
+                let addresses: Vec<_> = addresses.iter().filter(wanted).copied().collect();
+                if addresses.is_empty() {
+                    let text =
+                        format!("cannot resolve {name}: --resolve gives it no address of the kind that is wanted");
+                    return Err(Failure::new(fault, text));
+                }
+                addresses
+            }
             None => resolve(host, self.plan.family, waiter).map_err(|failure| match failure {
                 Failure::Fault { fault: Fault::Name, text } if by_proxy => {
                     let text = text.replacen("cannot resolve ", "cannot resolve the proxy ", 1);

@@ -22,13 +22,18 @@ use crate::cause::cause;
 const NO_KEY: &str = "there is no private key in it that can be read (give one by --key; one with a passphrase is not \
                       read: openssl pkey -in KEY -out PLAIN takes it off)";
 
+/// What is said of a file without a certificate that can be read.
+const NO_CERTIFICATE: &str = "there is no certificate in it";
+
 /// Whom to trust and who to be.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TlsPlan {
     /// Trust anybody (`-k`).
     pub insecure: bool,
-    /// Certificates to trust in place of the system's (`--cacert`).
-    pub authorities: Option<PathBuf>,
+    /// The file with certificates to trust in place of the system's, and what names it.
+    pub authorities: Option<(&'static str, PathBuf)>,
+    /// The file that has the system's in place of another, and what names it.
+    pub store_file: Option<(&'static str, PathBuf)>,
     /// The client's certificate and key (`--cert`, `--key`).
     pub identity: Option<(PathBuf, PathBuf)>,
 }
@@ -43,15 +48,16 @@ impl TlsPlan {
         let builder = if self.insecure {
             builder.dangerous().with_custom_certificate_verifier(Arc::new(Anybody(provider)))
         } else {
-            let place =
-                self.authorities.as_ref().map_or("the system's store".into(), |path| path.display().to_string());
+            let place = self.authorities.as_ref().or(self.store_file.as_ref());
+            let place = place.map_or_else(|| "the system's store".to_owned(), named);
             let trusted = Trusted::new(self.authorities()?, &place, &provider)?;
             builder.dangerous().with_custom_certificate_verifier(Arc::new(trusted))
         };
         let config = match &self.identity {
             None => Ok(builder.with_no_client_auth()),
             Some((certificate, key)) => {
-                let chain = certificates(certificate, Fault::ClientCertificate)?;
+                let name = certificate.display().to_string();
+                let chain = certificates(certificate, &name, Fault::ClientCertificate)?;
                 let unusable = |path: &Path, what: String| {
                     Failure::new(Fault::ClientCertificate, format!("{}: {what}", path.display()))
                 };
@@ -73,8 +79,12 @@ impl TlsPlan {
 
     /// The certificates that are trusted; never none.
     fn authorities(&self) -> Result<Vec<CertificateDer<'static>>, Failure> {
-        if let Some(path) = &self.authorities {
-            return certificates(path, Fault::NoStore);
+        if let Some(file) = &self.authorities {
+            return certificates(&file.1, &named(file), Fault::NoStore);
+        }
+        if let Some(file) = &self.store_file {
+            // Those of a folder may be there all the same, but somebody means these.
+            one_certificate(file)?;
         }
         let found = rustls_native_certs::load_native_certs();
         if found.certs.is_empty() {
@@ -163,13 +173,28 @@ fn is_of_authority(reason: &rustls::CertificateError) -> bool {
     matches!(reason, rustls::CertificateError::Other(other) if other.to_string() == "CaUsedAsEndEntity")
 }
 
-fn certificates(path: &Path, fault: Fault) -> Result<Vec<CertificateDer<'static>>, Failure> {
-    let wrong = |what: &str| Failure::new(fault, format!("{}: {what}", path.display()));
+/// A file as messages name it: by what names it, too.
+fn named((place, path): &(&'static str, PathBuf)) -> String {
+    format!("{place}: {}", path.display())
+}
+
+/// Fails where the first certificate of a file cannot be read.
+fn one_certificate(file: &(&'static str, PathBuf)) -> Result<(), Failure> {
+    let wrong = |what: &str| Failure::new(Fault::NoStore, format!("{}: {what}", named(file)));
+    let pem = fs::read(&file.1).map_err(|error| wrong(&cause(&error)))?;
+    match CertificateDer::pem_slice_iter(&pem).next() {
+        Some(Ok(_)) => Ok(()),
+        _ => Err(wrong(NO_CERTIFICATE)),
+    }
+}
+
+fn certificates(path: &Path, named: &str, fault: Fault) -> Result<Vec<CertificateDer<'static>>, Failure> {
+    let wrong = |what: &str| Failure::new(fault, format!("{named}: {what}"));
     let pem = fs::read(path).map_err(|error| wrong(&cause(&error)))?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
     match found {
         Ok(found) if !found.is_empty() => Ok(found),
-        _ => Err(wrong("there is no certificate in it")),
+        _ => Err(wrong(NO_CERTIFICATE)),
     }
 }
 

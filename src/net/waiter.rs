@@ -1,5 +1,6 @@
 //! Waiting for the network, for signals and for time limits, all at once.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use rustix::event::PollFd;
@@ -7,6 +8,11 @@ use rustix::event::PollFd;
 use super::failure::{Failure, Fault};
 use crate::clock::{Alarms, Event, WaitingClock};
 use crate::policy::{Signal, TimeLimit};
+
+/// The most bytes that go by between two looks at signals and limits.
+const UNSEEN: usize = 1024 * 1024;
+/// What a piece counts for beside its bytes: small ones take their time too.
+const PIECE: usize = 1024;
 
 /// The limits of an attempt, as points of the run's time.
 #[derive(Debug, Clone, Copy, Default)]
@@ -25,31 +31,45 @@ pub struct Ends {
 pub struct Waiter<'a> {
     clock: &'a dyn WaitingClock,
     ends: Ends,
+    /// What went by since the last look at signals and limits.
+    unseen: Cell<usize>,
 }
 
 impl<'a> Waiter<'a> {
     /// A waiter that keeps these limits.
     pub fn new(clock: &'a dyn WaitingClock, ends: Ends) -> Self {
-        Self { clock, ends }
+        Self { clock, ends, unseen: Cell::new(0) }
     }
 
     /// The same while a connection is made.
     #[must_use]
     pub fn connecting(&self, limit: Option<Duration>) -> Self {
         let end = limit.map(|limit| (self.now().saturating_add(limit), TimeLimit::Connect(limit)));
-        Self { clock: self.clock, ends: Ends { connecting: end, ..self.ends } }
+        Self::new(self.clock, Ends { connecting: end, ..self.ends })
     }
 
     /// The same with no more than so much patience.
     #[must_use]
     pub fn patient(&self, limit: Duration) -> Self {
         let patience = Some(self.now().saturating_add(limit));
-        Self { clock: self.clock, ends: Ends { patience, ..self.ends } }
+        Self::new(self.clock, Ends { patience, ..self.ends })
     }
 
     /// Time of the run in which the machine ran.
     pub fn now(&self) -> Duration {
         self.clock.elapsed().running
+    }
+
+    /// Notes that a piece of so many bytes went by. Where there is always more of them nothing is
+    /// ever waited for, and signals and limits are looked at from time to time all the same.
+    pub fn pass(&self, bytes: usize) -> Result<(), Failure> {
+        let unseen = self.unseen.get().saturating_add(PIECE).saturating_add(bytes);
+        if unseen < UNSEEN {
+            self.unseen.set(unseen);
+            return Ok(());
+        }
+        self.unseen.set(0);
+        self.wait(&mut Vec::new(), Some(Duration::ZERO))
     }
 
     /// Waits until one of these is ready. Whether it is says its `revents`; an earlier end

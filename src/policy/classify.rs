@@ -65,23 +65,14 @@ pub struct Evidence<'a> {
     pub error_code: Option<&'a str>,
     /// Whether the service says that the caller's allowance is used up.
     pub allowance_used_up: bool,
-    /// What was found in what the command wrote.
+    /// What was found in what the command wrote, or in the body of the answer.
     pub sightings: &'a Sightings,
-    /// What is known of the body of a response.
-    pub body: &'a [u8],
 }
 
 impl<'a> Evidence<'a> {
     /// Nothing known but the outcome.
     pub fn of(outcome: &'a Outcome) -> Self {
-        Self {
-            outcome,
-            told_status: None,
-            error_code: None,
-            allowance_used_up: false,
-            sightings: Sightings::NONE,
-            body: b"",
-        }
+        Self { outcome, told_status: None, error_code: None, allowance_used_up: false, sightings: Sightings::NONE }
     }
 
     /// The status of the answer, whoever told of it.
@@ -325,7 +316,7 @@ mod tests {
 
     use super::*;
     use crate::policy::matcher::parse;
-    use crate::policy::matcher::{Check, Pattern};
+    use crate::policy::matcher::{Check, Pattern, Stream};
     use crate::policy::{Lookout, Row, TimeLimit};
 
     fn class(outcome: &Outcome) -> Class {
@@ -482,7 +473,8 @@ mod tests {
         ] {
             let mut lookout = Lookout::default();
             parse(rule).unwrap()[0].watched().for_each(|pattern| lookout.add(pattern, true));
-            let sightings = lookout.sightings(b"to out", b"to \x1b[31merr\x1b[0m");
+            let sightings =
+                lookout.sightings(&[(Stream::Stdout, b"to out"), (Stream::Stderr, b"to \x1b[31merr\x1b[0m")]);
             let evidence = Evidence { sightings: &sightings, ..Evidence::of(outcome) };
             assert_eq!(ruled(["", "", "", rule], &evidence), expected, "{rule}");
         }
@@ -532,7 +524,7 @@ mod tests {
             (killed, "error: 404", Class::Transient, "default:signal"),
             (TIMED_OUT, "occurred (AccessDenied)", Class::Transient, "default:timeout"),
         ] {
-            let sightings = lookout.sightings(b"", stderr.as_bytes());
+            let sightings = lookout.sightings(&[(Stream::Stderr, stderr.as_bytes())]);
             let evidence = Evidence { sightings: &sightings, ..Evidence::of(&outcome) };
             let verdict = classifier.classify(&evidence);
             assert_eq!((verdict.class, &*verdict.rule), (class, rule), "{outcome:?} {stderr}");

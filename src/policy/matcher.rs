@@ -15,7 +15,6 @@ use std::sync::{Arc, OnceLock};
 use regex::bytes::{Regex, RegexBuilder};
 use regex_syntax::hir::Look;
 
-use super::text::lines;
 use super::{Class, Evidence, Outcome, Preset, Signal, StartFailure};
 
 /// Where a pattern looks.
@@ -100,10 +99,10 @@ impl Term {
         self.0.contains(&Atom::Default)
     }
 
-    /// The patterns for what a command writes.
+    /// The patterns for what a command writes or a server answers.
     pub fn watched(&self) -> impl Iterator<Item = &Pattern> {
         self.0.iter().filter_map(|atom| match atom {
-            Atom::Pattern(pattern) if pattern.stream != Stream::Body => Some(pattern),
+            Atom::Pattern(pattern) => Some(pattern),
             _ => None,
         })
     }
@@ -153,6 +152,15 @@ impl Term {
         }
     }
 
+    /// Whether it can hold for a request.
+    pub fn may_speak_of_a_request(&self) -> bool {
+        self.0.iter().all(|atom| match atom {
+            Atom::Exit(_) | Atom::Signal(_) => false,
+            Atom::Pattern(pattern) => pattern.stream == Stream::Body,
+            _ => true,
+        })
+    }
+
     /// Whether it holds. `default` is the class without the user's rules, `wanted` the
     /// class that this term gives.
     pub(super) fn matches(&self, evidence: &Evidence<'_>, default: Class, wanted: Class) -> bool {
@@ -175,9 +183,6 @@ impl Atom {
             Self::Timeout => matches!(outcome, Outcome::TimedOut(_)),
             Self::Http(statuses) => evidence.status().is_some_and(|status| statuses.contains(&status)),
             Self::Error(name) => evidence.error_code == Some(name),
-            Self::Pattern(pattern) if pattern.stream == Stream::Body => {
-                lines(evidence.body).any(|line| pattern.is_in(&line))
-            }
             Self::Pattern(pattern) => evidence.sightings.has(pattern),
             Self::Any => default != Class::Success && !matches!(outcome, Outcome::NotStarted { .. }),
             // To list what is retried by default includes what is retried slowly.
@@ -236,11 +241,6 @@ impl Pattern {
     /// How many groups it has that capture something.
     pub fn groups(&self) -> usize {
         self.regex().captures_len() - 1
-    }
-
-    /// Whether a line matches.
-    pub(super) fn is_in(&self, line: &[u8]) -> bool {
-        self.regex().is_match(line)
     }
 
     /// What the first group that took part captured in a line; nothing at all is an empty

@@ -179,13 +179,33 @@ fn code_in_json(body: &Value, keys: &[&str]) -> Option<String> {
     google.or_else(aws)
 }
 
-fn code_in_xml(body: &str) -> Option<String> {
-    let mut body = body.trim_start();
-    // What may stand before the root: a declaration and comments.
-    for (opening, closing) in [("<?", "?>"), ("<!--", "-->"), ("<!--", "-->")] {
-        if body.starts_with(opening) {
-            body = body.split_once(closing)?.1.trim_start();
+/// XML without comments, and with no markup in what is text only.
+fn without_comments(xml: &str) -> String {
+    let mut plain = String::with_capacity(xml.len());
+    let mut rest = xml;
+    while let Some(at) = rest.find("<!") {
+        plain.push_str(&rest[..at]);
+        rest = &rest[at..];
+        if let Some(comment) = rest.strip_prefix("<!--") {
+            rest = comment.split_once("-->").map_or("", |(_, after)| after);
+        } else if let Some(text) = rest.strip_prefix("<![CDATA[") {
+            let (text, after) = text.split_once("]]>").unwrap_or((text, ""));
+            plain.push_str(&text.replace('<', "&lt;"));
+            rest = after;
+        } else {
+            plain.push_str("<!");
+            rest = &rest[2..];
         }
+    }
+    plain + rest
+}
+
+fn code_in_xml(body: &str) -> Option<String> {
+    let whole = without_comments(body);
+    let mut body = whole.trim_start();
+    // A declaration may stand before the root.
+    if body.starts_with("<?") {
+        body = body.split_once("?>")?.1.trim_start();
     }
     // Where an element's content begins: its name ends, and so does its tag.
     let content = |text: &'static str, body: &str| {
@@ -234,6 +254,12 @@ mod tests {
             ),
             (&[], "<Error xmlns=\"u\"><Code> C </Code></Error>", Some("C")),
             (&[], "<Errors><Error><Code>C</Code></Error></Errors>", None),
+            (&[], "<Error><!--<Code>Throttling</Code>--></Error>", None),
+            (&[], "<!--a--><!--b--><!--<Error>--><Error><!-- <Code>B</Code> --><Code>C</Code></Error>", Some("C")),
+            (&[], "<Error><Message><![CDATA[<Code>B</Code><!--]]></Message><Code>C</Code></Error>", Some("C")),
+            (&[], "<Error><Code><![CDATA[C]]></Code></Error>", Some("C")),
+            (&[], "<Error><!-- <Code>C</Code></Error>", None),
+            (&[], "<!DOCTYPE x><Error><Code>C</Code></Error>", None),
             (&[], "<html><Error><Code>C</Code></Error></html>", None),
         ] {
             assert_eq!(answer(headers, body).error_code().as_deref(), code, "{body}");

@@ -7,7 +7,7 @@ use rand::{RngExt, SeedableRng};
 
 use super::limits::Passed;
 use super::{
-    Answer, Backoff, BudgetPlan, Class, Decision, Delay, DelaySource, Entry, Grant, Jitter, Limits, Obstacle,
+    Answer, Backoff, BudgetPlan, Class, Decision, Delay, DelaySource, Entry, Formula, Grant, Jitter, Limits, Obstacle,
     Operation, Outcome, Retry, ServerDelay, Start, StopReason, TimeLimit,
 };
 
@@ -222,7 +222,8 @@ impl<'a> Session<'a> {
             if wanted > self.plan.max_retry_after || (wanted > computed && !in_time(wanted)) {
                 return Err(StopReason::ServerDelay { wanted });
             }
-            let u = (self.plan.backoff.jitter != Jitter::None).then(|| self.spread());
+            let is_random = self.plan.backoff.formula == Formula::Decorrelated;
+            let u = (is_random || self.plan.backoff.jitter != Jitter::None).then(|| self.spread());
             let spread = server.join(computed, u);
             // The random part gives way first.
             let most = self.plan.max_retry_after.max(computed);
@@ -277,7 +278,7 @@ mod tests {
     use std::num::NonZeroU64;
 
     use super::*;
-    use crate::policy::{Budget, Formula, Jitter, QuotaPlan, Signal};
+    use crate::policy::{Budget, Jitter, QuotaPlan, Signal};
 
     fn plan() -> SessionPlan {
         SessionPlan {
@@ -412,6 +413,25 @@ mod tests {
             let attempt = Judged { outcome: &FAILED, class: Class::Transient, server };
             let Decision::Retry(retry) = run.decide(attempt, None, Duration::ZERO) else { panic!("no retry") };
             assert_eq!(retry.delay.source, source, "{seconds}");
+        }
+    }
+
+    #[test]
+    fn what_a_server_asks_for_is_spread_where_the_mode_is_random() {
+        let asked = Duration::from_secs(30);
+        for (formula, jitter, spreads) in [
+            (Formula::Decorrelated, Jitter::None, true),
+            (Formula::Fixed, Jitter::Full, true),
+            (Formula::Fixed, Jitter::None, false),
+        ] {
+            let mut plan = plan();
+            plan.backoff = Backoff { formula, jitter, ..plan.backoff };
+            let mut run = Run::new(&plan, 7);
+            run.session.start_attempt();
+            let server = Some(ServerDelay::RetryAfter(asked));
+            let attempt = Judged { outcome: &FAILED, class: Class::Transient, server };
+            let Decision::Retry(retry) = run.decide(attempt, None, Duration::ZERO) else { panic!("no retry") };
+            assert!(retry.delay.wait >= asked && (retry.delay.wait > asked) == spreads, "{:?}", retry.delay);
         }
     }
 

@@ -1,4 +1,4 @@
-//! Looking at what a command writes, line by line, while it passes.
+//! Looking at what a command writes or a server answers, line by line, while it passes.
 //!
 //! Most output matches nothing, so many lines are first searched at once by an expression
 //! that matches wherever the pattern would; only where that finds something is each line
@@ -42,10 +42,10 @@ impl Lookout {
     }
 
     /// What whole texts hold, as an attempt that wrote them would have been seen.
-    pub fn sightings(&self, stdout: &[u8], stderr: &[u8]) -> Sightings {
+    pub fn sightings(&self, texts: &[(Stream, &[u8])]) -> Sightings {
         let mut sightings = Sightings::default();
-        for (stream, text) in [(Stream::Stdout, stdout), (Stream::Stderr, stderr)] {
-            let mut scanner = self.scanner(&[stream]);
+        for (stream, text) in texts {
+            let mut scanner = self.scanner(&[*stream]);
             scanner.feed(text);
             sightings.add(scanner);
         }
@@ -97,7 +97,7 @@ impl Sightings {
 const WORTH_A_SEARCH: usize = 4096;
 
 /// A look at one stream of an attempt, piece by piece.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Scanner {
     /// What may still be found.
     open: Vec<Pattern>,
@@ -136,6 +136,11 @@ impl Scanner {
             piece = rest;
         }
         self.keep(piece);
+    }
+
+    /// Whether nothing that may come can add to what was found.
+    pub fn is_done(&self) -> bool {
+        self.open.is_empty()
     }
 
     /// Takes what was written so far for a whole line.
@@ -225,7 +230,7 @@ mod tests {
 
     #[test]
     fn the_first_64_kib_of_a_line_are_seen() {
-        let seen = |text: &[u8]| lookout(&["stdout:/needle/"]).sightings(text, b"").found.len();
+        let seen = |text: &[u8]| lookout(&["stdout:/needle/"]).sightings(&[(Stream::Stdout, text)]).found.len();
         let padded = |size| [&vec![b'x'; size][..], b"needle"].concat();
         assert_eq!(seen(&padded(MAX_LINE - 6)), 1);
         assert_eq!(seen(&padded(MAX_LINE - 5)), 0);
@@ -235,9 +240,12 @@ mod tests {
     #[test]
     fn a_pattern_looks_where_it_says() {
         let lookout = lookout(&["stdout:/a/", "stderr:/b/", "output:/c/"]);
-        let found = |stdout: &[u8], stderr: &[u8]| lookout.sightings(stdout, stderr).found.len();
-        assert_eq!([found(b"abc", b""), found(b"", b"abc"), found(b"", b"a")], [2, 2, 0]);
+        let found = |stream, text: &[u8]| lookout.sightings(&[(stream, text)]).found.len();
+        let all =
+            [(Stream::Stdout, &b"abc"[..]), (Stream::Stderr, b"abc"), (Stream::Stderr, b"a"), (Stream::Body, b"abc")];
+        assert_eq!(all.map(|(stream, text)| found(stream, text)), [2, 2, 0, 0]);
         assert!(lookout.wants(Stream::Stdout, true) && lookout.wants(Stream::Stderr, true));
+        assert!(!lookout.wants(Stream::Body, false));
         let mut only = Lookout::default();
         only.add(&Pattern::parse("stderr:/x/", Check::Now).unwrap(), false);
         assert!(!only.wants(Stream::Stdout, false) && !only.wants(Stream::Stderr, true));
@@ -284,7 +292,7 @@ mod tests {
             seen.add(scanner);
             let text = pieces.concat();
             for pattern in &patterns {
-                let slow = lines(text.as_bytes()).any(|line| pattern.is_in(&line));
+                let slow = lines(text.as_bytes()).any(|line| pattern.capture(&line).is_some());
                 prop_assert_eq!(seen.has(pattern), slow, "{:?} in {:?}", pattern, text);
             }
         }

@@ -99,6 +99,9 @@ impl<'a> Text<'a> {
             Outcome::Exited(0) if verdict.class != Class::Success => {
                 format!("exit status 0, a failure by {}", verdict.rule)
             }
+            Outcome::Responded(200..400) if verdict.class != Class::Success => {
+                format!("{}, a failure by {}", describe(outcome), verdict.rule)
+            }
             _ => describe(outcome),
         };
         let full = self.groups.len() == LISTED;
@@ -220,9 +223,21 @@ impl<'a> Text<'a> {
         scope.map(|(scope, _)| format!(" of scope '{}'", scope.name)).unwrap_or_default()
     }
 
-    /// That the quota is spent, and how to see it where others draw on it too.
+    /// Why the quota pays for no retry.
+    fn lack(&self, is_shared: bool) -> String {
+        let scope = self.of_scope(is_shared);
+        let quota = self.plan.session.budget.quota.unwrap_or_default();
+        let (capacity, cost) = (quota.capacity, quota.cost(self.class));
+        if cost > capacity {
+            format!("the retry quota{scope} holds {capacity} at most, and a retry costs {cost}")
+        } else {
+            format!("the retry quota{scope} is spent")
+        }
+    }
+
+    /// Why the quota pays for no retry, and how to see it where others draw on it too.
     fn spent(&self, quota_left: Option<u32>, is_shared: bool) -> String {
-        let mut line = format!("the retry quota{} is spent", self.of_scope(is_shared));
+        let mut line = self.lack(is_shared);
         if let Some((scope, store)) = self.plan.scope.as_ref().filter(|_| is_shared) {
             let left = quota_left.map(|left| format!("{left} left; ")).unwrap_or_default();
             let (name, options) = (scope.name.as_argument(), store.options());
@@ -252,8 +267,10 @@ impl<'a> Text<'a> {
             && matches!(summary.reason, StopReason::Permanent | StopReason::ReaderGone);
         // A command that lost its reader is no news: `yes | head` ends so every time.
         let needed = if routine { Verbosity::Verbose } else { Verbosity::Normal };
+        let is_interrupted = matches!(summary.reason, StopReason::Interrupted(_));
         let own = self.last_words().starts_with("cannot be started")
-            || matches!(summary.reason, StopReason::Unkillable { .. });
+            || matches!(summary.reason, StopReason::Unkillable { .. })
+            || (summary.attempts == 0 && !is_interrupted);
         if self.verbosity >= needed || own {
             say(&line);
         }
@@ -432,9 +449,8 @@ impl Reporter for Text<'_> {
             }
             Event::Lingering { delay, is_shared } => {
                 if self.verbosity >= Verbosity::Normal {
-                    let quota = self.of_scope(*is_shared);
-                    let delay = human(*delay);
-                    say(&format!("the retry quota{quota} is spent; waiting {delay} before giving up (--long-poll)"));
+                    let (lack, delay) = (self.lack(*is_shared), human(*delay));
+                    say(&format!("{lack}; waiting {delay} before giving up (--long-poll)"));
                 }
             }
             Event::Stopped { summary, elapsed, quota_left, is_shared, .. } => {

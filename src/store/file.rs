@@ -16,6 +16,8 @@ use crate::policy::{Budget, BudgetPlan, Operation, QuotaPlan, RetryQuota};
 
 /// What the files of scopes end in.
 const SUFFIX: &str = ".scope";
+/// How long a lock is waited for by somebody who mends a scope.
+const MENDING: Duration = Duration::from_secs(5);
 /// How often a file may be replaced under an operation before that gives up.
 const ROUNDS: u32 = 100;
 
@@ -82,7 +84,9 @@ impl FileStore {
             match done {
                 Ok(None) => {}
                 Ok(Some(answer)) => return Ok((answer, notice)),
-                Err(Unshared(why)) => return Err(Unshared(notice.map_or(why.clone(), |set| format!("{set}; {why}")))),
+                Err(Unshared(why)) => {
+                    return Err(Unshared(notice.map_or(why.clone(), |set| format!("{set} once it can; {why}"))));
+                }
             }
         }
         Err(unshared(folder.place(&name), "is replaced by somebody again and again"))
@@ -144,7 +148,11 @@ impl FileStore {
             record
         } else {
             let _locked = folder.lock(&name, &file, Lock::Together, LOCK_WAIT)?;
-            read()?.map_err(|why| Unshared(format!("{} is damaged: {why}", folder.place(&name))))?.0
+            let damaged = |why| {
+                let place = folder.place(&name);
+                Unshared(format!("{place} is damaged: {why}; the next run sets it aside and starts afresh"))
+            };
+            read()?.map_err(damaged)?.0
         };
         let moment = (self.moment)();
         Ok(Some(state(scope.clone(), standing(&record, &moment), &record)))
@@ -191,7 +199,7 @@ impl StateStore for FileStore {
         if Folder::open(self.path()?)?.is_none() {
             return Ok((false, None));
         }
-        let (found, notice) = self.update(name, LOCK_WAIT, |record, _| match record {
+        let (found, notice) = self.update(name, MENDING, |record, _| match record {
             Some(record) => (Some(Kept { budget: record.fresh(), ttl: record.ttl(), fresh: true }), true),
             None => (None, false),
         })?;
@@ -205,7 +213,7 @@ impl StateStore for FileStore {
         tokens: u32,
         beginning: QuotaPlan,
     ) -> Result<(ScopeState, Option<String>), Unshared> {
-        self.update(&scope.name, LOCK_WAIT, |record, moment| {
+        self.update(&scope.name, MENDING, |record, moment| {
             let mut budget = record.map_or_else(Budget::default, |record| standing(record, moment));
             let plan = budget.quota.as_ref().map_or(beginning, RetryQuota::plan);
             let level = RetryQuota::with_tokens(plan, tokens).level();

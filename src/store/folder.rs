@@ -220,7 +220,9 @@ impl Folder {
                 Err(Errno::WOULDBLOCK) => {
                     let place = self.place(name);
                     let patience = human(patience);
-                    return Err(Unshared(format!("{place} has been locked by another process for {patience}")));
+                    return Err(Unshared(format!(
+                        "{place} has been locked by another process for {patience}; fuser {place} names it"
+                    )));
                 }
                 Err(errno) if is_unsupported(errno) => {
                     return Err(unshared(self.place(name), "is on a file system without locks"));

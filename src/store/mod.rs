@@ -124,7 +124,15 @@ impl StorePlan {
     pub fn options(&self) -> Option<String> {
         Some(match self {
             Self::Folder(None) => String::new(),
-            Self::Folder(Some(folder)) => format!(" --state-dir {}", scope::shell_word(&folder.to_string_lossy())),
+            Self::Folder(Some(folder)) => {
+                let folder = folder.to_string_lossy();
+                // As a word of its own it would be an option.
+                if folder.starts_with('-') {
+                    format!(" {}", scope::shell_word(&format!("--state-dir={folder}")))
+                } else {
+                    format!(" --state-dir {}", scope::shell_word(&folder))
+                }
+            }
             Self::Redis(address) if address.is_shown_whole() => {
                 format!(" --store {}", scope::shell_word(&address.to_string()))
             }

@@ -78,6 +78,15 @@ fn what_is_set_is_what_runs_find() {
     run.says(&["the retry quota of scope 'x' is spent (4 left; see retryx quota show x)"]);
     lab.bare("quota reset x").finish().exited(0);
     lab.run(options).command(&["false"]).finish().stopped(3, "quota");
+    // A price that no bucket can pay is said to be one.
+    let run = lab.run(options).args(["--quota-cost", "11"]).command(&["false"]).finish();
+    run.exited(1).stopped(1, "quota");
+    run.says(&["the retry quota of scope 'x' holds 10 at most, and a retry costs 11 (0 left; see"]);
+    // The hint can be typed as it stands.
+    let run = lab.run(options).args(["--state-dir=-d e", "--quota-capacity=4"]).command(&["false"]).finish();
+    let hint = run.stderr.split("see retryx ").nth(1).and_then(|rest| rest.split(')').next()).expect("a hint");
+    assert_eq!(hint, "quota show '--state-dir=-d e' x", "{}", run.stderr);
+    lab.shell(&format!("retryx {hint}")).finish().exited(0);
     // A scope that begins without words on it begins as that of a run does.
     let begun = json(&lab.bare("quota set y --tokens 1 --format json").finish());
     assert_eq!((&begun["capacity"], &begun["refill_per_second"]), (&500.into(), &0.138_888_888.into()));
@@ -124,12 +133,14 @@ fn wrong_words_name_the_place_the_value_and_the_remedy() {
         ("quota set --tokens 3", &["quota set", "name"]),
         ("quota set x", &["--tokens N"]),
         ("quota set x --tokens", &["--tokens", "needs a value"]),
+        ("quota show x --state-dir=", &["--state-dir", "leave it out"]),
+        ("quota show x --store /tmp", &["--store", "--state-dir"]),
         ("quota set x --tokens many", &["--tokens", "'many'", "whole number"]),
         ("quota set x --tokens -1", &["--tokens", "'-1'", "whole number"]),
         ("quota set x --tokens 4294967296", &["--tokens", "4294967295"]),
         ("quota set x --tokens 501", &["--tokens", "'501'", "500", "--quota-capacity"]),
         ("quota set x --tokens 1 --quota-capacity 0", &["--tokens", "'1'", "0"]),
-        ("quota set x --tokens 1 --scope-ttl 0", &["--scope-ttl", "'0'"]),
+        ("quota set x --tokens 1 --scope-ttl 0", &["--scope-ttl", "'0'", "1h"]),
         ("quota show x --tokens 1", &["--tokens", "quota set"]),
         ("quota list --quota-refill 1", &["--quota-refill", "quota set"]),
         ("quota list --format xml", &["--format", "'xml'", "text, json"]),
@@ -185,13 +196,13 @@ fn a_run_says_which_quota_it_draws_on() {
     let run = lab.run("-v -n 2 --base-delay 0 --scope x").command(&["false"]).finish();
     run.says(&["486 tokens left in the quota of scope 'x'"]);
     let options = "--long-poll --base-delay 0 --quota-capacity 0 --scope x";
-    lab.run(options).command(&["false"]).finish().says(&["the retry quota of scope 'x' is spent; waiting"]);
+    lab.run(options).command(&["false"]).finish().says(&["the retry quota of scope 'x' holds 0 at most", "; waiting"]);
     // Where the scope cannot be had, it is the run's own.
     let options = "-v -n 2 --base-delay 0 --scope x --state-dir /dev/null/x";
     let run = lab.run(options).command(&["false"]).finish();
     run.exited(1).stopped(2, "attempts").says(&["scope 'x' is not shared", "486 tokens left in the quota\n"]);
     let run = lab.run("--base-delay 0 --quota-capacity 0 --scope x --state-dir /dev/null/x");
-    run.command(&["false"]).finish().says(&["the retry quota is spent\n"]);
+    run.command(&["false"]).finish().says(&["the retry quota holds 0 at most, and a retry costs 14\n"]);
 }
 
 /// Runs with `options` right after an attempt of the same scope was throttled. At the floor of
@@ -223,6 +234,8 @@ fn a_first_attempt_that_would_be_too_late_is_not_made_and_that_is_said() {
         assert_eq!(run.messages().len(), 1);
         after_throttling(&lab, limit, true).exited(28).says(&["before the first attempt", words]);
     }
+    // A run that made nothing of its job says so even then.
+    after_throttling(&lab, "-q --deadline 0.1", false).says(&["before the first attempt"]);
     let limiter = &json(&lab.bare("quota show 0 --format json").finish())["limiter"];
     assert_eq!(limiter["enabled"], true);
     assert!(lab.bare("quota show 0").finish().text().contains(" attempts a second (measured "));

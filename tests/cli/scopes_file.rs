@@ -119,10 +119,15 @@ fn a_holder_of_the_lock_that_is_stopped_holds_nobody_up_and_killed_it_is_free() 
         .stopped(3, "attempts")
         .says(&["scope 'q' is not shared", "s/q.scope has been locked by another process"]);
     assert_eq!(tokens(&lab), 10);
-    // Who only looks does not wait.
+    // Who only looks does not wait; who mends waits longer.
     lab.bare("quota show q --state-dir s").finish().exited(0);
+    let reset = lab.bare("quota reset q --state-dir s").start();
+    wait_until("it waits for the lock", || proc::holds_open(reset.pid, "q.scope"));
+    // Longer than a run would.
+    pause(Duration::from_millis(300));
     holder.signal(Signal::KILL);
     holder.finish().died_of(Signal::KILL);
+    reset.finish().exited(0);
     fail(&lab, "-n 2").exited(1);
     assert_eq!(tokens(&lab), 5);
 }

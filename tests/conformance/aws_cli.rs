@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 
+use retryx::policy::matcher::Stream;
 use retryx::policy::{Class, Classifier, Evidence, Lookout, Mode, Outcome, Preset, Verdict};
 use retryx::programs::Program;
 use serde_json::Value;
@@ -33,7 +34,7 @@ fn judge(code: u8, stderr: &str) -> Verdict {
             preset.watched().for_each(|pattern| lookout.add(pattern, true));
             (Classifier { preset: Some(preset), ..Classifier::new(Mode::Standard) }, lookout)
         });
-        let (outcome, sightings) = (Outcome::Exited(code), lookout.sightings(b"", stderr.as_bytes()));
+        let (outcome, sightings) = (Outcome::Exited(code), lookout.sightings(&[(Stream::Stderr, stderr.as_bytes())]));
         classifier.classify(&Evidence { sightings: &sightings, ..Evidence::of(&outcome) })
     })
 }

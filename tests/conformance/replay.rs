@@ -30,7 +30,7 @@ pub fn class(classifier: &Classifier, row: &Value) -> Result<Class, String> {
     let carried = response.error_code();
     let error_code = row["error_code"].as_str().or(row["code"].as_str()).or(carried.as_deref());
     let allowance_used_up = response.allowance_is_used_up();
-    let evidence = Evidence { error_code, allowance_used_up, body: &response.body, ..Evidence::of(&outcome) };
+    let evidence = Evidence { error_code, allowance_used_up, ..Evidence::of(&outcome) };
     Ok(classifier.classify(&evidence).class)
 }
 

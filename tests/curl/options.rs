@@ -133,6 +133,20 @@ fn words_that_cannot_be_meant_are_told_from_urls() {
     http(&["-n", "3", &url]).exited(125).says(&["-n (--netrc)", "--max-attempts"]);
     http(&["-sn", &url]).exited(125).says(&["-n (--netrc)"]);
     http(&["--no-such", &url]).exited(125).says(&["--no-such"]);
+    // What is suggested is close, and what was taken for a value is found.
+    http(&["--no-fail", &url]).exited(125).says(&["'--no-fail'", "leave --fail out"]);
+    http(&["--sient", &url]).exited(125).says(&["did you mean '--silent'"]);
+    for far in ["--wat", "--no-quota-retry"] {
+        let run = http(&[far, &url]);
+        assert!(!run.exited(125).stderr.contains("did you mean"), "{}", run.stderr);
+    }
+    http(&["-o", &url]).exited(3).says(&["needs a URL", "--output took"]);
+    http(&["-s", "-H", &url, "-f"]).exited(3).says(&["needs a URL", "--header took"]);
+    lab.write("headers", "X-A: 1\n\nnonsense\n");
+    http(&["-H", "@headers", &url]).exited(125).says(&["headers, line 3: a header is written as"]);
+    http(&["-F", "a=@x,y", &url]).exited(125).says(&["several files", "a=@\"x,y\""]);
+    lab.write("file", "");
+    http(&["--create-dirs", "-o", "file/x/y", &url]).exited(125).says(&["--create-dirs: file/x"]);
     http(&["-4", "-6", &url]).exited(125);
     http(&["--key", "k", &url]).exited(125).says(&["--cert"]);
     http(&["-x", "socks5://127.0.0.1:1", &url]).says(&["SOCKS", "http:"]);
@@ -245,6 +259,12 @@ fn secrets_come_from_files_and_variables() {
         .finish()
         .exited(0);
     assert!(server.take()[0].holds("X-A: from a file lit"));
+    // What is filled in counts as if it were written there, as in curl 8.
+    lab.bare("http --variable t=@token --expand-data")
+        .args(["{{t}}", "--expand-data-raw", "{{t}}", &format!("http://{}/", server.address)])
+        .finish()
+        .exited(0);
+    assert_eq!(server.take()[0].body, b"from a file&@token");
     for (words, said) in [
         ("--variable %NOT_SET --expand-header X:{{NOT_SET}}", "NOT_SET"),
         ("--expand-header X:{{nothing}}", "nothing"),

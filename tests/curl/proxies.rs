@@ -91,6 +91,13 @@ fn https_goes_through_a_tunnel() {
         // What is for the server is not for the proxy.
         assert!(!seen[0].holds("X-Own") && seen[0].field("authorization").is_none(), "{seen:?}");
     }
+    // Another place to connect to is the proxy's to find, and the certificate stays the host's.
+    let proxy = Tunnels::start(|_| OPEN);
+    let run = lab.run("http --cacert ca.pem --connect-to").arg(format!("::127.0.0.1:{}", server.port)).arg("-x");
+    let run = run.arg(format!("http://us3r:s3cr3t@127.0.0.1:{}", proxy.port)).arg("https://localhost/").finish();
+    run.exited(0);
+    is_silent(&run);
+    assert_eq!(proxy.take()[0].target(), format!("127.0.0.1:{}", server.port));
     // The name is the proxy's to resolve, and the certificate is checked against it.
     let proxy = Tunnels::start(|_| OPEN);
     let url = format!("https://proxied.example:{}/", server.port);
@@ -199,6 +206,8 @@ fn the_variables_choose_the_proxy() {
         (&[("HTTP_PROXY", dead), ("NO_PROXY", "127.0.0.1,localhost")], "", &here, "server"),
         (&[("http_proxy", p), ("no_proxy", "localhost, 127.0.0.0/8")], "", &here, "server"),
         (&[("http_proxy", p), ("no_proxy", "*")], "", &here, "server"),
+        (&[("http_proxy", p), ("no_proxy", "a,*")], "", &here, "proxy"),
+        (&[("http_proxy", p)], "--noproxy *,a", &here, "proxy"),
         (&[("http_proxy", p), ("no_proxy", "10.0.0.0/8 ,example")], "", &here, "proxy"),
         (&[("http_proxy", p), ("no_proxy", "27.0.0.1")], "", &here, "proxy"),
         (&[("http_proxy", p), ("no_proxy", "")], "", &here, "proxy"),

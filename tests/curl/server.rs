@@ -194,6 +194,10 @@ fn whole(status: &str, fields: &[&str], body: &[u8]) -> Answer {
 
 /// The answer by the path: a status, `redirect/STATUS/TARGET`, or one of the words below.
 fn answer(request: &Request) -> Answer {
+    // A tunnel leads here, too.
+    if request.line.starts_with("CONNECT ") {
+        return Answer { bytes: b"HTTP/1.1 200 Open\r\n\r\n".to_vec(), closes: false, hangs: false };
+    }
     let is_head = request.line.starts_with("HEAD ");
     let target = request.target();
     let path = target.split(['?', '#']).next().unwrap_or_default();
@@ -211,6 +215,7 @@ fn answer(request: &Request) -> Answer {
             let host = third.unwrap_or_default();
             whole("302 Found", &[&format!("Location: http://{host}/there")], b"moved\n")
         }
+        "elsewhere" => whole("302 Found", &["Location: nonsense://x/"], b""),
         "loop" => whole("302 Found", &["Location: /loop"], b""),
         "gzip" | "deflate" if request.field("accept-encoding").is_some() => {
             let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
@@ -228,6 +233,10 @@ fn answer(request: &Request) -> Answer {
             hangs: false,
         },
         "cut-chunk" => closing(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n"),
+        "no-size" => closing(
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n\r\n3\r\nlo\n\r\n0\r\n\r\n",
+        ),
+        "other-part" => whole("206 Partial Content", &["Content-Range: bytes 3-5/6"], b"lo\n"),
         "old" => closing(b"HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\nhello\n"),
         "lf" => closing(b"HTTP/1.1 200 OK\nContent-Length: 6\nX: y\n\nhello\n"),
         "noreason" => closing(b"HTTP/1.1 200\r\nContent-Length: 6\r\n\r\nhello\n"),

@@ -405,6 +405,42 @@ fn a_part_that_the_user_asked_for_is_continued_within_it() {
 }
 
 #[test]
+fn another_part_than_was_asked_for_is_refused() {
+    let lab = Lab::new();
+    let body = pattern(100);
+    for (asked, got) in [
+        ("-r 0-5", (4, 9)),
+        ("-r 0-5", (0, 9)),
+        ("-r 50-", (0, 99)),
+        ("-r -10", (0, 9)),
+        ("-H Range:bytes=0-5", (4, 9)),
+    ] {
+        let server = || {
+            let range = format!("Content-Range: bytes {}-{}/100", got.0, got.1);
+            Server::new([Answer::new(206, &[TAG, &range], &body[got.0..=got.1])])
+        };
+        for (run, got, _) in both(&lab, asked, server) {
+            run.exited(33).stopped(1, "permanent").says(&["another part"]);
+            assert_eq!(got, b"", "{asked}");
+        }
+    }
+    // The rest of a part that came short is asked for; what the server does not have is not.
+    let server = || {
+        let body = body.clone();
+        Server::by(move |number, request| {
+            let first = request.from().expect("a part");
+            let last = if number == 0 { first + 3 } else { 99 };
+            Answer::new(206, &[TAG, &format!("Content-Range: bytes {first}-{last}/100")], &body[first..=last])
+        })
+    };
+    for (run, got, server) in both(&lab, "-r 90-200", server) {
+        run.exited(0).stopped(2, "success");
+        assert!(got == body[90..]);
+        assert_eq!(server.requests()[1].value("range"), Some("bytes=94-99".to_owned()));
+    }
+}
+
+#[test]
 fn another_method_than_get_is_not_continued() {
     let lab = Lab::new();
     let body = pattern(5000);
@@ -465,6 +501,13 @@ fn a_checksum_decides() {
     let run = ask(&lab, &format!("{right} --max-attempts 2 -o out"), &server);
     run.exited(18).stopped(2, "attempts");
     assert_eq!(lab.read("out"), "old");
+    // Where there is no body there is no sum of it.
+    let server = Server::new([Answer::head(304, &[TAG])]);
+    ask(&lab, &format!("{right} -o out -H If-None-Match:\"v1\""), &server).exited(0).stopped(1, "success");
+    assert_eq!(lab.read("out"), "old");
+    for words in ["-I", "-X HEAD"] {
+        ask(&lab, &format!("{right} {words}"), &server).exited(125).says(&["--checksum"]);
+    }
     // Also over a continued body, and one that is too long for memory.
     let body = pattern(9_000_000);
     lab.write("body", &body);

@@ -271,6 +271,53 @@ fn a_full_disk_leaves_the_old_file() {
     ask(&lab, "-o d/f", &server).exited(0);
 }
 
+// Some files cannot be replaced, and are written where they are: they keep their owner, too.
+#[test]
+fn a_file_that_cannot_be_replaced_is_overwritten() {
+    if !is_root() || !crate::support::has_programs(&["setpriv", "unshare", "mount"]) {
+        skip!("needs root, setpriv, unshare and mount");
+    }
+    let lab = lab();
+    fs::copy(Lab::binary(), lab.path("copy")).unwrap();
+    let body = pattern(20_000);
+    let server = Server::new([Answer::new(200, &[], &body), Answer::new(404, &[], &body)]);
+    let good = |words: &str| format!("./copy --base-delay 0 http {words} -o d/f $U");
+    // Somebody else's in a folder like /tmp.
+    for path in [lab.path("").as_path(), &lab.path("tmp")] {
+        fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
+    }
+    fs::set_permissions(lab.path("d"), Permissions::from_mode(0o1777)).unwrap();
+    let rights = |name: &str| {
+        let metadata = fs::metadata(lab.path(name)).unwrap();
+        (metadata.uid(), metadata.mode() & 0o777, metadata.ino())
+    };
+    for before in [50_000, 10] {
+        lab.write("d/f", pattern(before));
+        fs::set_permissions(lab.path("d/f"), Permissions::from_mode(0o666)).unwrap();
+        let was = rights("d/f");
+        let server = Server::new([Answer::new(200, &[], &body)]);
+        as_nobody(&lab, &good(""), &server).exited(0);
+        assert!(fs::read(lab.path("d/f")).unwrap() == body);
+        as_nobody(&lab, &good("-i"), &server).exited(0);
+        assert!(fs::read(lab.path("d/f")).unwrap().ends_with(&body));
+        assert_eq!((rights("d/f"), names(&lab)), (was, vec!["f".to_owned()]));
+    }
+    // One that something is mounted on.
+    let mounted = |words: &str| {
+        lab.write("other", pattern(50_000));
+        let script = format!("mount --bind other d/f || exit 99; {}", good(words));
+        let run = lab.program("unshare").args(["-m", "sh", "-c", &script]).env("U", server.url("/")).finish();
+        if run.status.code() == Some(99) {
+            return None;
+        }
+        assert_eq!(names(&lab), ["f"]);
+        assert!(fs::read(lab.path("other")).unwrap() == body, "{}", run.stderr);
+        Some(run.status.code())
+    };
+    let Some(code) = mounted("") else { skip!("needs to mount") };
+    assert_eq!((code, mounted("--fail-with-body").flatten()), (Some(0), Some(22)));
+}
+
 // B84.
 #[test]
 fn a_file_goes_on_where_it_ends() {
@@ -338,6 +385,35 @@ fn a_file_goes_on_where_it_ends() {
     lab.write("d/f", &body[..10]);
     ask(&lab, "-C 10 -o d/f", &server(&body)).exited(0);
     assert!(fs::read(lab.path("d/f")).unwrap() == body);
+    // From the beginning on, which is the whole.
+    for words in ["-C 0 -o d/f", "-C 00 -o d/f"] {
+        lab.write("d/f", pattern(1000));
+        let server = server(&body);
+        ask(&lab, words, &server).exited(0);
+        assert!(fs::read(lab.path("d/f")).unwrap() == body);
+        assert_eq!(server.requests()[0].value("range"), None);
+    }
+    // To a new file the rest alone.
+    fs::remove_file(lab.path("d/f")).unwrap();
+    ask(&lab, "-C 10 -o d/f", &server(&body)).exited(0);
+    assert!(fs::read(lab.path("d/f")).unwrap() == body[10..]);
+    // What does not follow what is there is not put behind it.
+    lab.write("d/f", &body[..1000]);
+    for words in ["-C 100 -o d/f", "-C 1001 -o d/f"] {
+        let server = server(&body);
+        ask(&lab, words, &server).exited(125).says(&["d/f has 1000 bytes", "-C -"]);
+        assert_eq!((server.requests().len(), fs::read(lab.path("d/f")).unwrap().len()), (0, 1000));
+    }
+    // Nor what was to follow it, where it has grown meanwhile.
+    let gate = Gate::default();
+    let head = Answer::head(206, &["Content-Range: bytes 1000-4999/5000", "Content-Length: 4000"]);
+    let server_that_waits = Server::new([head.wait(&gate).send(&body[1000..])]);
+    let run = http(&lab, "-C - -o d/f", &server_that_waits.url("/")).start();
+    server_that_waits.await_requests(1);
+    lab.write("d/f", &body[..1001]);
+    gate.open();
+    run.finish().exited(23).says(&["1001"]);
+    assert!(fs::read(lab.path("d/f")).unwrap() == body[..1001]);
     for wrong in ["-C x -o d/f", "-C -1 -o d/f", "-C - -r 1-2 -o d/f", "-C -"] {
         http(&lab, wrong, "http://127.0.0.1:1/").finish().exited(125);
     }
@@ -389,6 +465,13 @@ fn heads_go_where_they_are_wanted() {
     for wrong in ["-D nowhere/f", "-D d"] {
         ask(&lab, wrong, &server).exited(125);
     }
+    // Two outputs are too many for one file, under whatever names; not for a device.
+    lab.write("d/there", "old");
+    symlink("there", lab.path("d/link")).unwrap();
+    for wrong in ["-D d/new -o d/new", "-D d/new -o ./d/../d/new", "-D d/there -o d/there", "-D d/link -o d/there"] {
+        ask(&lab, wrong, &server).exited(125).says(&["same file"]);
+    }
+    assert_eq!(lab.read("d/there"), "old");
     assert_eq!(server.requests().len(), before);
 }
 

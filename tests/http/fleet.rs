@@ -6,9 +6,6 @@ use std::time::Duration;
 use crate::server::{Answer, Server};
 use crate::support::Lab;
 
-/// Requests a second that the service allows, and at once after a pause.
-const ALLOWED: f64 = 10.0;
-
 /// When each answer was given, and whether it throttled.
 type Answers = Arc<Mutex<Vec<(Duration, bool)>>>;
 
@@ -16,22 +13,23 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A service that throttles what is above [`ALLOWED`], and the list of its answers.
+/// A service that throttles what is above its rate, and the list of its answers.
 struct Service {
     server: Server,
     answers: Answers,
 }
 
 impl Service {
-    fn new() -> Self {
+    /// A service that allows so many requests a second, and at once after a pause.
+    fn new(allowed: f64) -> Self {
         let answers = Answers::default();
         let log = Arc::clone(&answers);
-        let level = Mutex::new((ALLOWED, Duration::ZERO));
+        let level = Mutex::new((allowed, Duration::ZERO));
         let server = Server::by(move |_, request| {
             let throttles = {
                 let mut level = locked(&level);
-                let gained = request.at.saturating_sub(level.1).as_secs_f64() * ALLOWED;
-                *level = ((level.0 + gained).min(ALLOWED), level.1.max(request.at));
+                let gained = request.at.saturating_sub(level.1).as_secs_f64() * allowed;
+                *level = ((level.0 + gained).min(allowed), level.1.max(request.at));
                 let throttles = level.0 < 1.0;
                 level.0 -= if throttles { 0.0 } else { 1.0 };
                 throttles
@@ -73,7 +71,7 @@ fn fleet(service: &Service, options: &str, time: Duration) {
 
 #[test]
 fn twenty_adaptive_processes_of_one_scope_converge_to_what_is_allowed() {
-    let service = Service::new();
+    let service = Service::new(10.0);
     let (settled, end) = (Duration::from_secs(5), Duration::from_secs(15));
     fleet(&service, "-q --mode adaptive --scope fleet --scope-ttl 60", end);
     let (count, throttled) = service.answers_from(settled);
@@ -85,7 +83,8 @@ fn twenty_adaptive_processes_of_one_scope_converge_to_what_is_allowed() {
 #[test]
 fn without_a_shared_limiter_they_do_not() {
     for options in ["-q --mode standard", "-q --mode adaptive"] {
-        let service = Service::new();
+        // A busy machine may ask for little more than ten a second.
+        let service = Service::new(3.0);
         fleet(&service, options, Duration::from_secs(4));
         let (count, throttled) = service.answers_from(Duration::from_secs(1));
         assert!(throttled > 0.5, "{options}: {throttled} of {count} answers throttle");

@@ -5,8 +5,10 @@ use std::io::Write as _;
 use flate2::Compression;
 use flate2::write::{GzEncoder, ZlibEncoder};
 
+use rustix::process::Signal;
+
 use crate::server::{Answer, Server};
-use crate::support::{Lab, Run};
+use crate::support::{Lab, Run, wait_until};
 use crate::{ask, http};
 
 /// A run under a limit of 64 MiB on its memory; more would be its end.
@@ -18,7 +20,7 @@ fn bounded<'a>(lab: &'a Lab, words: &str, server: &Server) -> Run<'a> {
 #[test]
 fn answers_that_are_none_are_failures() {
     let lab = Lab::new();
-    let fields = "X: y\r\n".repeat(1000);
+    let fields = "X: y\r\n".repeat(5001);
     for (answer, codes, words) in [
         (Answer::raw("HTTP/1.1 200 OK\r\n").repeat("X: ".to_owned() + &"y".repeat(1000) + "\r\n"), &[56][..], "head"),
         (Answer::raw("HTTP/1.1 200 OK\r\nX: ").repeat("y".repeat(1000)), &[56], "head"),
@@ -51,6 +53,16 @@ fn answers_that_are_none_are_failures() {
         (Answer::head(200, &["Transfer-Encoding: chunked"]).send("-5\r\nhello").stall(), &[56], "chunk"),
         (Answer::head(200, &["Transfer-Encoding: chunked"]).send("ffffffffffffffffff\r\n").stall(), &[56], "chunk"),
         (Answer::head(200, &["Transfer-Encoding: chunked"]).send("0x5\r\nhello").stall(), &[56], "chunk"),
+        // No digits are no zero, which would be the end.
+        (
+            Answer::head(200, &["Transfer-Encoding: chunked"])
+                .send("5\r\nhello\r\n\r\n6\r\n world\r\n0\r\n\r\n")
+                .stall(),
+            &[56],
+            "chunk",
+        ),
+        (Answer::head(200, &["Transfer-Encoding: chunked"]).send("5\r\nhello\r\n;x\r\n\r\n").stall(), &[56], "chunk"),
+        (Answer::head(200, &["Transfer-Encoding: chunked"]).send("5\r\nhello\r\n 0\r\n\r\n").stall(), &[56], "chunk"),
         (Answer::head(200, &["Transfer-Encoding: chunked"]).repeat("0".repeat(1000)), &[56], "chunk"),
         (Answer::head(200, &["Transfer-Encoding: chunked"]).send("5;").repeat("x".repeat(1000)), &[56], "chunk"),
         (Answer::head(200, &["Transfer-Encoding: chunked"]).send("0\r\n").repeat("X: y\r\n"), &[56], "chunk"),
@@ -112,6 +124,60 @@ fn an_endless_body_ends_by_a_limit() {
     bounded(&lab, "", &server).finish().exited(22);
     let server = Server::new([Answer::head(302, &["Location: /"]).repeat(vec![0; 65536])]);
     bounded(&lab, "-L", &server).finish().exited(47);
+}
+
+/// Answers of which there is always more to read, so that nothing is ever waited for, with the
+/// words that make somebody want them.
+fn floods() -> Vec<(Answer, String)> {
+    let chunked = |status| Answer::head(status, &["Transfer-Encoding: chunked"]);
+    let tiny = "1\r\na\r\n".repeat(20_000);
+    let coded = |content: &[u8], count: usize| {
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
+        gzip.write_all(content).expect("memory");
+        Answer::head(200, &["Content-Encoding: gzip"]).repeat(gzip.finish().expect("memory").repeat(count))
+    };
+    let checked = format!("--compressed --checksum sha256:{}", "0".repeat(64));
+    let floods = [
+        (chunked(200).repeat(&tiny), "-o /dev/null"),
+        (chunked(200).repeat(&tiny), "-N"),
+        (chunked(200).repeat(&tiny), "-o f"),
+        (chunked(404).repeat(&tiny), "--fail-with-body"),
+        (chunked(404).repeat(&tiny), "--retry-on http:404,body:/b/"),
+        // Members of nothing at all, and such that unfold a thousandfold.
+        (coded(b"", 2000), "--compressed -o /dev/null"),
+        (coded(b"", 2000), "--compressed -o f"),
+        (coded(b"", 2000), &checked),
+        (coded(&vec![0; 1 << 20], 64), "--compressed -o /dev/null"),
+    ];
+    floods.map(|(answer, words)| (answer, words.to_owned())).into()
+}
+
+#[test]
+fn a_flood_is_no_excuse() {
+    let lab = Lab::new();
+    let limits = ["-m 0.3", "--total-timeout 0.3"].into_iter().cycle();
+    for ((answer, words), limit) in floods().into_iter().zip(limits) {
+        let server = Server::new([answer]);
+        let run = |limit: &str| {
+            let words = format!("{words} {limit} --max-attempts 1");
+            http(&lab, &words, &server.url("/")).stdout(std::process::Stdio::null()).start()
+        };
+        run(limit).finish().exited(28);
+        let run = run("");
+        let before = server.sent();
+        wait_until("a flood", || server.sent() > before + (1 << 20));
+        run.signal(Signal::TERM);
+        run.finish().died_of(Signal::TERM).stopped(1, "interrupted");
+    }
+}
+
+#[test]
+fn an_endless_input_is_no_excuse() {
+    let lab = Lab::new();
+    for words in ["-d @/dev/zero", "--data-urlencode x@/dev/zero", "--variable x@/dev/zero"] {
+        let run = http(&lab, &format!("{words} --total-timeout 0.1"), "http://127.0.0.1:1/").finish();
+        run.exited(28).says(&["--total-timeout"]);
+    }
 }
 
 #[test]
@@ -214,4 +280,14 @@ fn a_long_download_needs_little_memory() {
         run.exited(0);
     }
     assert_eq!(std::fs::metadata(lab.path("f")).unwrap().len(), 104_857_600);
+    // The same where it comes a thousandth as long.
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
+    gzip.write_all(&vec![0; 104_857_600]).unwrap();
+    let server = Server::new([Answer::new(200, &["Content-Encoding: gzip"], gzip.finish().unwrap())]);
+    for words in ["--compressed", "--compressed -o /dev/null", "--compressed -o f"] {
+        let script = "ulimit -d 16384; exec retryx http $W $U";
+        let run =
+            lab.shell(script).env("W", words).env("U", server.url("/")).stdout(std::process::Stdio::null()).finish();
+        run.exited(0);
+    }
 }

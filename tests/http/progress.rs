@@ -29,6 +29,28 @@ fn a_transfer_that_takes_its_time_is_shown_and_nothing_is_left_of_that() {
 }
 
 #[test]
+fn a_line_is_never_longer_than_the_terminal_is_wide() {
+    let lab = Lab::new();
+    let drips = Answer::head(200, &["Content-Length: 4000"]).drip([b'x'; 2000], Duration::from_millis(50));
+    let server = Server::new([drips]);
+    let mut terminal = Terminal::shell(&lab);
+    terminal.resize(24, 50);
+    terminal.line(&format!("retryx http -o f {}", server.url("/")));
+    terminal.wait_for("received ");
+    terminal.wait_for("received ");
+    let wide = terminal.wait_for("\u{1b}[K");
+    assert!(wide.contains("% of 3.9 KiB") && !wide.contains("#]") && !wide.contains(".]"), "{wide:?}");
+    terminal.resize(24, 30);
+    // The one that was on its way may have the old width.
+    terminal.wait_for("received ");
+    terminal.wait_for("\rretryx");
+    let line = "retryx".to_owned() + terminal.wait_for("\u{1b}[K").trim_end_matches("\u{1b}[K");
+    assert_eq!(line.chars().count(), 29, "{line:?}");
+    terminal.keys("\x03");
+    terminal.wait_for(PROMPT);
+}
+
+#[test]
 fn nobody_else_is_shown_anything() {
     let lab = Lab::new();
     let gate = Gate::default();

@@ -71,6 +71,26 @@ fn a_post_is_repeated_where_it_was_not_acted_on() {
 }
 
 #[test]
+fn a_key_that_is_none_makes_nothing_safe() {
+    let lab = Lab::new();
+    lab.write("head", "Idempotency-Key: k\n");
+    for words in ["-H Idempotency-Key;", "-H Idempotency-Key:"] {
+        let server = Server::new([Answer::new(500, &[], ""), Answer::new(200, &[], "good")]);
+        ask(&lab, &format!("-d x {words}"), &server).exited(22).stopped(1, "unsafe_request");
+    }
+    let server = Server::new([Answer::new(200, &[], "good")]);
+    for key in ["", " "] {
+        let run = http(&lab, "-d x --idempotency-key", key).arg(server.url("/")).finish();
+        run.exited(125).says(&["--idempotency-key: ''", "auto"]);
+    }
+    for words in ["-H Idempotency-Key:q", "-H idempotency-key;", "-H @head"] {
+        let run = ask(&lab, &format!("-d x --idempotency-key auto {words}"), &server);
+        run.exited(125).says(&["--idempotency-key and a header", "leave one out"]);
+    }
+    assert!(server.requests().is_empty());
+}
+
+#[test]
 fn an_idempotent_post_is_repeated_with_the_same_key() {
     let lab = Lab::new();
     for words in ["--idempotent", "--idempotency-key k1", "--idempotency-key auto", "-H Idempotency-Key:k2"] {

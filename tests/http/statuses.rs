@@ -142,6 +142,48 @@ fn rules_can_look_at_any_body() {
     assert!(!lab.path("f").exists());
 }
 
+// As long as it may be, and whatever becomes of it.
+#[test]
+fn rules_look_at_the_whole_of_a_body() {
+    let lab = Lab::new();
+    let long = |line: &str| format!("{}\n{line}\n{}", "x".repeat(1_500_000), "y\n".repeat(10_000));
+    for (status, rule) in [
+        (200, "http:200 and body:/^pending$/"),
+        (200, "http:200 and body:/(pend)ing/"),
+        (404, "http:404 and body:/^pending$/"),
+        (503, "body:/^pending$/"),
+    ] {
+        for words in [&[][..], &["-o", "f"], &["--fail-with-body"]] {
+            let server =
+                Server::new([Answer::new(status, &[], long("pending")), Answer::new(status, &[], long("done"))]);
+            let run = lab.run("--base-delay 0 --retry-on").arg(rule).arg("http").args(words).arg(server.url("/"));
+            let run = run.finish();
+            run.exited(if status == 200 { 0 } else { 22 });
+            assert_eq!(server.requests().len(), 2, "{rule} {words:?}: {}", run.stderr);
+        }
+    }
+    // In a part that was continued, and the first 64 KiB of a line.
+    let body = long("pending");
+    let cut = Server::by(move |number, request| {
+        let length = |first: usize| format!("Content-Length: {}", body.len() - first);
+        match (number, request.from()) {
+            (0, _) => Answer::head(200, &["ETag: \"x\"", &length(0)]).send(&body[..1_500_004]).close(),
+            (1, Some(first)) => {
+                let range = format!("Content-Range: bytes {first}-{}/{}", body.len() - 1, body.len());
+                Answer::head(206, &["ETag: \"x\"", &length(first), &range]).send(&body[first..])
+            }
+            _ => Answer::new(200, &[], "done"),
+        }
+    });
+    let rule = "http:2xx and body:/^pending$/";
+    let run =
+        lab.run("--base-delay 0 --retry-on").arg(format!("default,{rule}")).arg("http").arg(cut.url("/")).finish();
+    assert_eq!((run.exited(0).text(), cut.requests().len()), ("done".to_owned(), 3));
+    let server = Server::new([Answer::new(200, &[], "x".repeat(65_536) + "pending")]);
+    lab.run("--retry-on").arg("http:200 and body:/pending/").arg("http").arg(server.url("/")).finish().exited(0);
+    assert_eq!(server.requests().len(), 1);
+}
+
 #[test]
 fn only_a_good_body_is_written_and_once() {
     let lab = Lab::new();
@@ -220,6 +262,40 @@ fn a_failing_body_that_is_cut_is_still_that_status() {
         run.exited(0).stopped(2, "success");
         assert_eq!(run.each("attempt_finished", "http_status"), [503, 200]);
         assert_eq!(run.text(), "good");
+    }
+}
+
+#[test]
+fn rules_that_could_never_hold_for_a_request_are_refused() {
+    let lab = Lab::new();
+    let server = Server::new([Answer::new(200, &[], "good")]);
+    let get = |words: &str, rule: &str| lab.run(words).args([rule, "http", &server.url("/")]);
+    for rule in
+        ["7", "22", "126", "0", "signal:KILL", "stderr:/x/", "stdout:/x/", "output:/x/", "0 and body:/x/", "http:503,7"]
+    {
+        for option in ["--retry-on", "--throttle-on", "--fail-on", "--succeed-on"] {
+            let term = rule.rsplit(',').next().expect("a condition");
+            let said = format!("{option}: '{term}' speaks of a command");
+            get(option, rule).finish().exited(125).says(&[&said, "http:503", "body:/RE/", "any"]);
+        }
+    }
+    // A variable may be set for commands too, but a list that says nothing of requests is a mistake.
+    let run = || lab.run("http").arg(server.url("/"));
+    run().env("RETRYX_FAIL_ON", "7,signal:KILL").finish().exited(125).says(&["RETRYX_FAIL_ON: '7'"]);
+    run().env("RETRYX_FAIL_ON", "7,http:503").finish().exited(0);
+    for rule in ["http:503", "http:2xx and body:/no/", "error:X", "timeout", "any", "default", "body:/no/"] {
+        get("--fail-on", rule).finish().exited(0);
+    }
+}
+
+#[test]
+fn a_good_status_that_a_rule_makes_a_failure_exits_22_and_names_the_rule() {
+    let lab = Lab::new();
+    let server = Server::new([Answer::new(200, &[], "pending")]);
+    for option in ["--fail-on", "--retry-on"] {
+        let rule = "http:200 and body:/pending/";
+        let run = lab.run("-n 2 --base-delay 0").args([option, rule, "http", &server.url("/")]).finish();
+        run.exited(22).says(&[&format!("HTTP status 200, a failure by {option} {rule}")]);
     }
 }
 

@@ -109,6 +109,15 @@ fn a_server_that_knows_no_passwords_repeats_none() {
     stays_out(&format!("unix://:hush@{path}"), "knows no AUTH");
     let server = Server::with(&lab, "mute", "--rename-command EVAL NOEVALHERE");
     stays_out(&server.address(), "lacks a command");
+    for name in ["HSET", "PEXPIRE"] {
+        let server = Server::with(&lab, name, &format!("--rename-command {name} NO{name}HERE"));
+        stays_out(&server.address(), "lacks a command");
+        assert_eq!(server.ask(&["EXISTS", "retryx:scope:{x}"]), "0");
+    }
+    // The first database is where everybody begins.
+    let server = Server::with(&lab, "fixed", "--rename-command SELECT NOSELECTHERE");
+    gets_in(&server.address());
+    assert_eq!(patient_store(&server.address()).list().map(|scopes| scopes.len()), Ok(1));
 }
 
 // B131: a password in a file, in a variable, and on the command line.

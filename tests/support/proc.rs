@@ -39,6 +39,12 @@ pub fn children(pid: i32) -> Vec<i32> {
     all().into_iter().filter(|&child| stat(child).get(1) == Some(&parent)).collect()
 }
 
+/// Whether a process has a file of that name open.
+pub fn holds_open(pid: i32, name: &str) -> bool {
+    let open = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    open.filter_map(|entry| fs::read_link(entry.path()).ok()).any(|path| path.ends_with(name))
+}
+
 fn all() -> Vec<i32> {
     let entries = fs::read_dir("/proc").expect("/proc");
     entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()

@@ -67,11 +67,14 @@ impl RedisAddress {
         let secure = match scheme {
             "redis" | "valkey" | "unix" | "redis+unix" => false,
             "rediss" | "valkeys" => true,
-            _ => return Err("this is no store; valid are file, redis://HOST, rediss://HOST and unix:///SOCKET".into()),
+            _ => return Err("this is no store; valid are file (its folder is --state-dir), redis://HOST, rediss://HOST and unix:///SOCKET".into()),
         };
         let is_socket = scheme.ends_with("unix");
         if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
             return Err("the address has a space or control character in it; percent-encode these".into());
+        }
+        if !is_encoded(rest) {
+            return Err(format!("a % of the address stands before what is no two hexadecimal digits: {ENCODE}"));
         }
         let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, path) = place.split_at(place.find('/').unwrap_or(place.len()));
@@ -187,6 +190,12 @@ fn read_entrance(entrance: &str) -> Result<(Option<String>, Option<Vec<u8>>), St
     Ok((user, password))
 }
 
+/// Whether each `%` stands before two digits that say what is meant.
+fn is_encoded(text: &str) -> bool {
+    let digits = |part: &str| part.len() >= 2 && part.bytes().take(2).all(|byte| byte.is_ascii_hexdigit());
+    text.split('%').skip(1).all(digits)
+}
+
 fn read_host(text: &str) -> Result<(&str, u16), String> {
     let (host, port) = match text.rfind(']') {
         Some(end) => text.split_at(end + 1),
@@ -199,22 +208,21 @@ fn read_host(text: &str) -> Result<(&str, u16), String> {
         }
         _ => None,
     };
+    if host.is_empty() || (!host.ends_with(']') && text.matches(':').count() > 1) {
+        return Err(format!("the address names no host, or an IPv6 address without its brackets, as in [::1]; {FORM}"));
+    }
     let port = port.ok_or_else(|| format!("the port of the address is no number from 1 to 65535; {FORM}; {ENCODE}"))?;
     let is_good = match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
         Some(address) => address.parse::<Ipv6Addr>().is_ok(),
-        None => !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte)),
+        None => host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte)),
     };
     let letters = "a host is letters, digits, dots, dashes and underlines, or an IPv6 address in [ ]";
-    match (is_good, host.is_empty()) {
-        (true, _) => Ok((host, port)),
-        (false, true) => Err(format!("the address names no host; {FORM}")),
-        (false, false) => Err(format!("the host of the address cannot be one: {letters}")),
-    }
+    if is_good { Ok((host, port)) } else { Err(format!("the host of the address cannot be one: {letters}")) }
 }
 
 fn read_database(digits: &str) -> Result<u32, String> {
     let number = digits.parse().ok().filter(|_| digits.bytes().all(|byte| byte.is_ascii_digit()));
-    number.ok_or_else(|| format!("the database of the address is no number; {FORM}"))
+    number.ok_or_else(|| format!("the database of the address is no number up to {}; {FORM}", u32::MAX))
 }
 
 fn decoded(text: &str) -> Result<String, String> {
@@ -303,6 +311,10 @@ mod tests {
             "redis://:secret@[::1]x",
             "redis://:secret@h%20x",
             "redis://%ff:secret@h",
+            "redis://:secret%@h",
+            "redis://:secret%4@h",
+            "redis://:secret%zz@h",
+            "redis://:secret@::1:17001",
             "unix://secret",
             "unix://",
             "unix:///",

@@ -91,7 +91,15 @@ impl Link {
                 let speaks = if address.speaks_tls() { "; does it speak TLS at that port?" } else { "" };
                 format!("{address} did not answer within {}{speaks}", human(patience.whole))
             }
-            Trouble::Transport(failure) => format!("{address}: {}", words::of_transport(&failure.to_string())),
+            Trouble::Transport(failure) => {
+                let text = words::of_transport(&failure.to_string());
+                // The transport names the server, too.
+                let own = match &address.server {
+                    Server::Network { host, port, .. } => format!("{host}:{port}: "),
+                    Server::Socket(_) => String::new(),
+                };
+                format!("{address}: {}", text.strip_prefix(&own).unwrap_or(&text))
+            }
             Trouble::Server(text) => format!("{address}: {text}"),
         }
     }
@@ -114,7 +122,7 @@ impl Link {
         }
         let mut plan = ConnectPlan {
             tls: TlsPlan {
-                authorities: address.authorities.clone(),
+                authorities: address.authorities.clone().map(|path| ("?cacert", path)),
                 identity: address.identity.clone(),
                 ..TlsPlan::default()
             },

@@ -77,6 +77,9 @@ const MOST_SCOPES: usize = 100_000;
 /// The scopes that are asked for in one go.
 const BATCH: usize = 64;
 
+/// The keys that are looked through in one go: some milliseconds of a server's time.
+const LOOKED_THROUGH: &str = "10000";
+
 /// What the keys of scopes begin with, and what those of damaged ones do.
 const PREFIX: &str = "retryx:scope:{";
 const DAMAGED: &str = "retryx:damaged:{";
@@ -185,10 +188,17 @@ impl RedisStore {
         let mut names = BTreeSet::new();
         let mut cursor = "0".to_owned();
         loop {
-            let database = self.link.address().database.to_string();
+            let database = self.link.address().database;
             let pattern = format!("{PREFIX}*");
-            let requests = [pack(&["SELECT", &database]), pack(&["SCAN", &cursor, "MATCH", &pattern, "COUNT", "1000"])];
-            let replies = self.link.ask(&requests, patience)?;
+            let select = (database > 0).then(|| pack(&["SELECT", &database.to_string()]));
+            let scan = pack(&["SCAN", &cursor, "MATCH", &pattern, "COUNT", LOOKED_THROUGH]);
+            let requests: Vec<_> = select.into_iter().chain([scan]).collect();
+            let replies = self.link.ask(&requests, patience).map_err(|Unshared(why)| match &cursor[..] {
+                "0" => Unshared(why),
+                _ => Unshared(format!(
+                    "{why}: so many keys were not all looked through; retryx quota show NAME needs none of them"
+                )),
+            })?;
             if let Some(error) = replies.iter().find(|reply| matches!(reply, Reply::Error(_))) {
                 return Err(self.refused(error));
             }

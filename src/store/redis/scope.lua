@@ -24,8 +24,9 @@ local database, operation, ttl = ARGV[1], ARGV[2], ARGV[3]
 
 -- A script is not undone where a user may do one thing and not the next.
 for _, name in ipairs(ttl and redis.acl_check_cmd and {'HSET', 'PEXPIRE'} or {}) do
-    if not redis.acl_check_cmd(name, KEYS[1], '1', '1') then
-        return redis.error_reply('NOPERM ' .. name)
+    local known, allowed = pcall(redis.acl_check_cmd, name, KEYS[1], '1', '1')
+    if not (known and allowed) then
+        return redis.error_reply((known and 'NOPERM ' or 'ERR unknown command ') .. name)
     end
 end
 local has_limiter = ARGV[4] == '1'

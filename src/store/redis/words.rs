@@ -48,7 +48,11 @@ pub(super) fn refusal(words: &str) -> String {
         return format!("another node of the cluster has this scope; name that: {node}");
     }
     let known = KNOWN.iter().find(|(word, _)| words.contains(word));
-    known.map_or_else(|| format!("the server refuses: {}", shown(words)), |(_, meaning)| (*meaning).to_owned())
+    let unknown = || match &shown(words)[..] {
+        "" => "the server refuses, and does not say why".to_owned(),
+        words => format!("the server refuses: {words}"),
+    };
+    known.map_or_else(unknown, |(_, meaning)| (*meaning).to_owned())
 }
 
 /// What a refused password means. A server may repeat what it was given: nothing of its words
@@ -59,9 +63,10 @@ pub(super) fn no_entrance(words: &str) -> String {
     } else if words.contains("wrong number of arguments") {
         "the server knows no users; give :PASSWORD@ in the address".into()
     } else {
-        let known = ["WRONGPASS", "invalid password", "NOPERM", "DENIED", "LOADING", "max number of clients"];
-        let known = known.iter().find(|word| words.contains(**word));
-        refusal(known.map_or("WRONGPASS", |word| word))
+        let known = KNOWN.iter().find(|(word, _)| words.contains(word));
+        let unknown =
+            "the server refuses the password, and for what reason is not shown, as it may repeat the password";
+        known.map_or(unknown, |(_, meaning)| meaning).into()
     }
 }
 
