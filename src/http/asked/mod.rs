@@ -1,44 +1,38 @@
 //! What the user asks for: curl's options and the URL made into a plan and a body.
 
+mod body;
+mod connect;
+mod output;
+
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::Read as _;
-use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use url::Url;
 
+use self::body::Kind;
+use self::output::create_folder_of;
 use super::USER_AGENT;
-use super::address::{add_file_name, add_query, given_url, parse_url, percent_encoded};
+use super::address::{add_file_name, add_query, given_url, parse_url};
 use super::body::Body;
 use super::fields::{Fields, Place};
-use super::form::{Part, Source};
 use super::input::Input;
-use super::output::{Failures, OutputPlan, Resume};
-use super::proxy::Proxies;
 use super::redirect::RedirectPlan;
 use super::refusal::Refusal;
 use super::request::{RequestPlan, Safety};
 use super::schemes::Schemes;
 use super::variables::Variables;
-use super::write_out;
 use crate::cause::cause;
 use crate::cli::options::{Id, OPTIONS};
 use crate::cli::{EXPAND, Given, UsageError};
 use crate::config::env::Environment;
-use crate::net::tls::TlsPlan;
-use crate::net::{ConnectPlan, Family, Origin, Redirection, percent_decoded};
-use crate::units::parse_duration;
+use crate::net::percent_decoded;
 
 /// The most redirects, as curl has it.
 const MAX_REDIRECTS: u32 = 50;
-
-/// The mode of a folder that is made, as curl has it.
-const CREATED_MODE: u32 = 0o750;
 
 /// The most bytes of a file that holds headers.
 const MAX_HEADERS: u64 = 1024 * 1024;
@@ -351,323 +345,12 @@ impl<'a> Asked<'a> {
             }
         }
     }
-
-    fn body(&self) -> Result<(Body, Option<Kind>), UsageError> {
-        let mut body = Body::default();
-        let mut kind: Option<Kind> = None;
-        let mut set = |new: Kind, place: &str| match &kind {
-            Some(old) if std::mem::discriminant(old) != std::mem::discriminant(&new) => Err(UsageError(format!(
-                "{place}: the body is given in two ways; give one of data, JSON, form and file"
-            ))),
-            _ => {
-                kind = Some(new);
-                Ok(())
-            }
-        };
-        let mut first = true;
-        for given in self.given {
-            match given.id {
-                Id::Data | Id::DataRaw | Id::DataBinary | Id::DataUrlencode => {
-                    set(Kind::Data, &given.place)?;
-                    if !std::mem::take(&mut first) {
-                        body.push("&");
-                    }
-                    self.data(given, &mut body)?;
-                }
-                Id::Json => {
-                    set(Kind::Json, &given.place)?;
-                    self.data(given, &mut body)?;
-                }
-                _ => {}
-            }
-        }
-        if let Some(given) = self.last(Id::Upload) {
-            set(Kind::Upload, &given.place)?;
-            push_file(&mut body, &given.value, given, self.spool_folder, self.input)?;
-        }
-        let parts: Vec<_> = self.all(Id::Form).collect();
-        if let Some(first) = parts.first() {
-            let boundary = format!("------------------------{}", &random_key().replace('-', "")[..16]);
-            set(Kind::Form(boundary.clone()), &first.place)?;
-            // Where the user gives the type, only that of a form has forms' parts.
-            let own = self.all(Id::RequestHeader).filter_map(|given| given.value.to_str()).find_map(|line| {
-                let (name, value) = line.split_once(':')?;
-                name.eq_ignore_ascii_case("content-type").then(|| value.trim().to_ascii_lowercase())
-            });
-            let is_form = own.is_none_or(|kind| kind.is_empty() || kind.starts_with("multipart/form-data"));
-            let disposition = if is_form { "form-data" } else { "attachment" };
-            for part in &parts {
-                self.part(part, &boundary, disposition, &mut body)?;
-            }
-            body.push(format!("--{boundary}--\r\n"));
-        }
-        Ok((body, kind))
-    }
-
-    fn data(&self, given: &Given, body: &mut Body) -> Result<(), UsageError> {
-        let bytes = given.value.as_bytes();
-        match (given.id, bytes.strip_prefix(b"@")) {
-            (Id::DataUrlencode, _) => {
-                let encoded = urlencoded(given, self.input)?;
-                body.push(encoded);
-                Ok(())
-            }
-            (Id::DataRaw, _) | (_, None) => {
-                body.push(bytes);
-                Ok(())
-            }
-            (Id::Data, Some(path)) => {
-                // As curl has it: the line ends and NULs of a file are no part of the data.
-                let mut content = read(OsStr::from_bytes(path), given, self.input)?;
-                content.retain(|byte| !matches!(byte, b'\r' | b'\n' | 0));
-                body.push(content);
-                Ok(())
-            }
-            (_, Some(path)) => push_file(body, OsStr::from_bytes(path), given, self.spool_folder, self.input),
-        }
-    }
-
-    fn part(&self, given: &Given, boundary: &str, disposition: &str, body: &mut Body) -> Result<(), UsageError> {
-        let part = Part::parse(text(given)?).map_err(|what| UsageError(format!("--form: {what}")))?;
-        body.push(part.head(boundary, disposition));
-        if part.source == Source::Text {
-            body.push(part.content.as_bytes());
-        } else {
-            push_file(body, OsStr::new(&part.content), given, self.spool_folder, self.input)?;
-        }
-        body.push("\r\n");
-        Ok(())
-    }
-
-    fn connect(&self, environment: &dyn Environment) -> Result<ConnectPlan, UsageError> {
-        let family = match (self.has(Id::Ipv4), self.has(Id::Ipv6)) {
-            (true, true) => return Err(UsageError("--ipv4 and --ipv6 contradict each other: give one".into())),
-            (true, false) => Family::V4,
-            (false, true) => Family::V6,
-            (false, false) => Family::Any,
-        };
-        let timeout = match self.text(Id::ConnectTimeout)? {
-            None => None,
-            Some(text) => Some(parse_duration(text).filter(|limit| !limit.is_zero()).ok_or_else(|| {
-                UsageError(format!("--connect-timeout: '{text}' is not a time limit; valid are durations above zero"))
-            })?),
-        };
-        if let Some(given) = self.last(Id::Cert) {
-            // curl's FILE:PASSPHRASE, of which nothing is to be shown.
-            let shown = given.value.to_string_lossy();
-            if let Some((file, _)) = shown.split_once(':').filter(|_| !Path::new(&given.value).exists()) {
-                let what = "a passphrase is not taken; openssl pkey -in KEY -out PLAIN takes it off the key";
-                return Err(UsageError(format!("--cert: '{file}:...': {what}")));
-            }
-        }
-        let identity = match (self.path(Id::Cert), self.path(Id::Key)) {
-            (Some(certificate), key) => Some((certificate.clone(), key.unwrap_or(certificate))),
-            (None, Some(_)) => {
-                return Err(UsageError("--key needs the certificate that it belongs to: give --cert too".into()));
-            }
-            (None, None) => None,
-        };
-        for given in self.given.iter().filter(|given| matches!(given.id, Id::Cacert | Id::Cert | Id::Key)) {
-            check_readable(given)?;
-        }
-        let named = |name| environment.get(name).map(|path| (name, PathBuf::from(path)));
-        Ok(ConnectPlan {
-            family,
-            timeout,
-            resolved: self.all(Id::Resolve).map(resolution).collect::<Result<_, _>>()?,
-            redirections: self.all(Id::ConnectTo).map(redirection).collect::<Result<_, _>>()?,
-            unix_socket: self.path(Id::UnixSocket),
-            tls: TlsPlan {
-                insecure: self.has(Id::Insecure),
-                authorities: self.path(Id::Cacert).map(|path| ("--cacert", path)).or_else(|| named("CURL_CA_BUNDLE")),
-                store_file: named("SSL_CERT_FILE"),
-                identity,
-            },
-        })
-    }
-
-    fn proxies(&self, url: &Url, environment: &dyn Environment) -> Result<Proxies, UsageError> {
-        let variable = |name: &str| {
-            let value = environment.get(name).filter(|value| !value.is_empty())?;
-            Some((name.to_owned(), value.to_string_lossy().into_owned()))
-        };
-        let either = |lower: &str, upper: &str| variable(lower).or_else(|| variable(upper));
-        let urls = match self.text(Id::Proxy)? {
-            Some("") => [None, None],
-            Some(url) => [0, 1].map(|_| Some(("--proxy".to_owned(), url.to_owned()))),
-            None => {
-                let all = || either("all_proxy", "ALL_PROXY");
-                // In a CGI program the upper-case name is a header of its client's.
-                let http = variable("http_proxy")
-                    .or_else(|| if variable("REQUEST_METHOD").is_some() { None } else { variable("HTTP_PROXY") });
-                [http.or_else(all), either("https_proxy", "HTTPS_PROXY").or_else(all)]
-            }
-        };
-        let direct = match self.text(Id::Noproxy)? {
-            Some(hosts) => hosts.to_owned(),
-            None => either("no_proxy", "NO_PROXY").map(|(_, hosts)| hosts).unwrap_or_default(),
-        };
-        let proxies = Proxies { urls, direct: direct.split([',', ' ']).map(str::to_owned).collect() };
-        // What is wrong with the one that is used is said before anything is sent.
-        if let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) {
-            let origin = Origin { secure: url.scheme() == "https", host: host.to_owned(), port };
-            proxies.find(&origin).map_err(|failure| UsageError(failure.to_string()))?;
-        }
-        Ok(proxies)
-    }
-
-    fn output(&self, url: &Url) -> Result<OutputPlan, UsageError> {
-        let files = |given: &&Given| matches!(given.id, Id::Output | Id::DumpHeader | Id::OutputDir);
-        if let Some(given) = self.given.iter().filter(files).find(|given| given.value.is_empty()) {
-            return Err(UsageError(format!("{}: '' is no name; leave the option out, or name one", given.place)));
-        }
-        if self.all(Id::Output).count() > 1 {
-            return Err(UsageError("--output is given twice, but there is one answer to write: give it once".into()));
-        }
-        let mut file = self.path(Id::Output).filter(|path| path.as_os_str() != "-");
-        if self.has(Id::RemoteName) {
-            if file.is_some() {
-                return Err(UsageError("--output and --remote-name both name the file; give one".into()));
-            }
-            let name = url.path().rsplit('/').next().unwrap_or_default();
-            if name.is_empty() {
-                return Err(UsageError("--remote-name: the URL's path ends in no name; give the file by -o".into()));
-            }
-            file = Some(PathBuf::from(name));
-        }
-        if let (Some(folder), Some(name)) = (self.path(Id::OutputDir), &file) {
-            // A name from the root is in the folder too, as curl has it.
-            file = Some(folder.join(name.strip_prefix("/").unwrap_or(name)));
-        }
-        let checksum = match self.text(Id::Checksum)? {
-            None => None,
-            Some(text) => Some(sha256(text).ok_or_else(|| {
-                UsageError(format!(
-                    "--checksum: '{text}' is not a checksum; valid is sha256: and 64 hexadecimal digits"
-                ))
-            })?),
-        };
-        let resume = match self.text(Id::ContinueAt)? {
-            None => None,
-            Some("-") => Some(Resume::AfterFile),
-            Some(text) => {
-                let digits = Some(text).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
-                let at = digits.and_then(|digits| digits.parse().ok()).ok_or_else(|| {
-                    UsageError(format!("--continue-at: '{text}' is not an offset; valid are a number of bytes, and -"))
-                })?;
-                // What begins at the beginning goes on with nothing.
-                (at > 0).then_some(Resume::At(at))
-            }
-        };
-        if resume.is_some() && file.is_none() {
-            return Err(UsageError("--continue-at goes on with a file: name it by -o or -O".into()));
-        }
-        if resume.is_some() && self.has(Id::Range) {
-            return Err(UsageError("--continue-at and --range both say which part is wanted: give one".into()));
-        }
-        if resume.is_some() && (checksum.is_some() || self.has(Id::Compressed)) {
-            return Err(UsageError("--continue-at cannot be joined with --checksum or --compressed".into()));
-        }
-        Ok(OutputPlan {
-            file,
-            live: self.has(Id::NoBuffer),
-            include: self.has(Id::Include) || self.has(Id::Head),
-            failures: match (self.has(Id::FailWithBody), self.has(Id::SucceedOn)) {
-                (true, _) => Failures::Written,
-                (false, true) => Failures::MaySucceed,
-                (false, false) => Failures::Dropped,
-            },
-            checksum,
-            resume,
-            spool_folder: self.spool_folder.to_owned(),
-        })
-    }
-
-    fn write_out(&self) -> Result<Option<String>, UsageError> {
-        let Some(format) = self.text(Id::WriteOut)? else { return Ok(None) };
-        let format = match format.strip_prefix('@') {
-            Some(path) => {
-                let given =
-                    self.last(Id::WriteOut).map(|given| read(OsStr::new(path), given, self.input)).transpose()?;
-                // As curl has it: the line ends of a file are no part of the format.
-                String::from_utf8_lossy(&given.unwrap_or_default()).replace(['\r', '\n'], "")
-            }
-            None => format.to_owned(),
-        };
-        if let Some(name) = write_out::unknown_variable(&format) {
-            let known = write_out::VARIABLES.join(", ");
-            return Err(UsageError(format!("--write-out: the variable '{name}' is not known; valid are {known}")));
-        }
-        Ok(Some(format))
-    }
-}
-
-/// What the body is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Kind {
-    Data,
-    Json,
-    Upload,
-    /// With its boundary.
-    Form(String),
 }
 
 fn text(given: &Given) -> Result<&str, UsageError> {
     let text = given.value.to_str();
     text.filter(|text| !text.contains('\0'))
         .ok_or_else(|| UsageError(format!("{}: the value is no UTF-8 text", given.place)))
-}
-
-fn resolution(given: &Given) -> Result<(String, u16, Vec<IpAddr>), UsageError> {
-    let whole = text(given)?;
-    let wrong = || UsageError(format!("--resolve: '{whole}' is not known; valid is HOST:PORT:ADDRESS[,ADDRESS]"));
-    let (host, rest) = whole.trim_start_matches('+').split_once(':').ok_or_else(wrong)?;
-    let (port, addresses) = rest.split_once(':').ok_or_else(wrong)?;
-    let addresses: Result<Vec<_>, _> =
-        addresses.split(',').map(|address| address.trim_matches(['[', ']']).parse()).collect();
-    match (port.parse(), addresses) {
-        (Ok(port), Ok(addresses)) if !host.is_empty() && !addresses.is_empty() => {
-            Ok((host.to_owned(), port, addresses))
-        }
-        _ => Err(wrong()),
-    }
-}
-
-fn redirection(given: &Given) -> Result<Redirection, UsageError> {
-    let whole = text(given)?;
-    let wrong = || UsageError(format!("--connect-to: '{whole}' is not known; valid is HOST:PORT:HOST:PORT"));
-    let parts: Vec<_> = colon_parts(whole);
-    let [host, port, to_host, to_port] = parts.as_slice() else { return Err(wrong()) };
-    let name = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-    let number = |text: &str| if text.is_empty() { Ok(None) } else { text.parse().map(Some).map_err(|_| wrong()) };
-    Ok(Redirection { host: name(host), port: number(port)?, to_host: name(to_host), to_port: number(to_port)? })
-}
-
-/// The parts between colons that stand in no brackets.
-fn colon_parts(text: &str) -> Vec<&str> {
-    let (mut parts, mut start, mut depth) = (Vec::new(), 0, 0);
-    for (at, c) in text.char_indices() {
-        match c {
-            '[' => depth += 1,
-            ']' => depth -= 1,
-            ':' if depth == 0 => {
-                parts.push(&text[start..at]);
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    parts.push(&text[start..]);
-    parts
-}
-
-fn sha256(text: &str) -> Option<[u8; 32]> {
-    let digits = text.strip_prefix("sha256:").filter(|digits| digits.len() == 64 && digits.is_ascii())?;
-    let mut bytes = [0; 32];
-    for (index, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&digits[2 * index..2 * index + 2], 16).ok()?;
-    }
-    Some(bytes)
 }
 
 /// A random key in the form of a UUID (version 4).
@@ -699,52 +382,8 @@ fn header(given: &Given, fields: &mut Fields, input: &Input<'_>) -> Result<(), U
     fields.add(text(given)?).map_err(|what| UsageError(format!("--header: {what}")))
 }
 
-/// `content`, `=content`, `name=content`, `@file` or `name@file`: the first `=` counts, and
-/// `@` only where there is none.
-fn urlencoded(given: &Given, input: &Input<'_>) -> Result<String, UsageError> {
-    let bytes = given.value.as_bytes();
-    let first = |wanted| bytes.iter().position(|byte| *byte == wanted);
-    let at = first(b'=').or_else(|| first(b'@'));
-    let (name, content) = match at {
-        None => (&b""[..], bytes.to_vec()),
-        Some(at) if bytes[at] == b'=' => (&bytes[..at], bytes[at + 1..].to_vec()),
-        Some(at) => (&bytes[..at], read(OsStr::from_bytes(&bytes[at + 1..]), given, input)?),
-    };
-    let mut text = String::from_utf8_lossy(name).into_owned();
-    if !text.is_empty() {
-        text.push('=');
-    }
-    text.push_str(&percent_encoded(&content).replace("%20", "+"));
-    Ok(text)
-}
-
-/// Makes the folder that a file is to be in, and those above it, as curl does.
-fn create_folder_of(file: &Path) -> Result<(), UsageError> {
-    let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) else { return Ok(()) };
-    let created = fs::DirBuilder::new().recursive(true).mode(CREATED_MODE).create(folder);
-    created.map_err(|error| UsageError(format!("--create-dirs: {}: {}", folder.display(), cause(&error))))
-}
-
 fn read(path: &OsStr, given: &Given, input: &Input<'_>) -> Result<Vec<u8>, UsageError> {
     read_file(path, input).map_err(|error| unreadable(path, given, &error))
-}
-
-fn push_file(body: &mut Body, path: &OsStr, given: &Given, folder: &Path, input: &Input<'_>) -> Result<(), UsageError> {
-    let is_standard = path == "-" || path == ".";
-    let opened = input.open(if is_standard { OsStr::new("-") } else { path });
-    let mut reader = opened.map_err(|error| unreadable(path, given, &error))?;
-    let pushed = if is_standard {
-        body.push_stream(&mut reader, folder)
-    } else {
-        body.push_file(Path::new(path), &mut reader, folder)
-    };
-    pushed.map_err(|error| {
-        if !reader.is_read() {
-            return unreadable(path, given, &error);
-        }
-        let (place, folder, why) = (&given.place, folder.display(), cause(&error));
-        UsageError(format!("{place}: the body cannot be kept in {folder} (the folder is that of TMPDIR): {why}"))
-    })
 }
 
 /// Refuses a file that is not there or may not be read. It is not opened: a pipe has one
