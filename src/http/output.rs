@@ -110,7 +110,7 @@ enum Store {
 impl<'a> Output<'a> {
     /// An output that has nothing yet. Fails where the file can never be written.
     pub fn new(plan: &'a OutputPlan, lookout: &'a Lookout) -> Result<Self, String> {
-        let place = place(plan)?;
+        let place = place(plan.file.as_deref(), plan.resume.is_some())?;
         let spool = || Store::Spool(Spool::new(plan.spool_folder.clone()));
         let store = match &place {
             Place::File(path) => match beside(path) {

@@ -13,7 +13,6 @@ use rustix::fs::{Access, FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::beside::{Beside, beside, folder_of, through_links};
-use super::output::OutputPlan;
 use crate::cause::cause;
 use crate::net::{Failure, Fault, Waiter};
 use crate::process::{Spool, Target};
@@ -31,11 +30,12 @@ pub(super) enum Place {
     File(PathBuf),
 }
 
-/// What kind of place the file is. Fails where it can never be written.
-pub(super) fn place(plan: &OutputPlan) -> Result<Place, String> {
-    let Some(path) = &plan.file else { return Ok(Place::Stdout) };
+/// What kind of place the file is, which may go on where it ends; without one it is standard
+/// output. Fails where it can never be written.
+pub(super) fn place(file: Option<&Path>, goes_on: bool) -> Result<Place, String> {
+    let Some(path) = file else { return Ok(Place::Stdout) };
     Ok(match place_of(path)? {
-        Place::File(path) if plan.resume.is_some() => Place::After(path),
+        Place::File(path) if goes_on => Place::After(path),
         place => place,
     })
 }
