@@ -197,6 +197,14 @@ impl WaitingClock for SystemClock {
     }
 }
 
+/// The signals that end a run.
+const ENDINGS: [Signal; 4] = [Signal::INT, Signal::QUIT, Signal::TERM, Signal::HUP];
+
+/// Whether a signal that ends the run is there, for the run to take.
+pub fn is_ending() -> bool {
+    ENDINGS.into_iter().any(|signal| unix::is_pending(signal) && !unix::is_ignored(signal))
+}
+
 /// The system's clocks for short waits that leave signals to the run: one that ends it ends the
 /// wait and stays pending, the others are found afterwards.
 pub struct BorrowedClock {
@@ -205,9 +213,6 @@ pub struct BorrowedClock {
 }
 
 impl BorrowedClock {
-    /// The signals that end a run.
-    const ENDINGS: [Signal; 4] = [Signal::INT, Signal::QUIT, Signal::TERM, Signal::HUP];
-
     /// A clock that starts now.
     pub fn start() -> Self {
         Self { start: now(), endings: OnceCell::new() }
@@ -216,7 +221,7 @@ impl BorrowedClock {
     /// What tells that one of the signals is pending; what was ignored from the start ends nothing.
     fn endings(&self) -> Option<&OwnedFd> {
         let open = || {
-            let heard = Self::ENDINGS.into_iter().filter(|signal| !unix::is_ignored(*signal));
+            let heard = ENDINGS.into_iter().filter(|signal| !unix::is_ignored(*signal));
             unix::signal_descriptor(&SignalSet::of(heard)).ok()
         };
         self.endings.get_or_init(open).as_ref()
@@ -251,7 +256,7 @@ impl WaitingClock for BorrowedClock {
             let ready = poll(others, timeout.as_ref()).is_ok();
             let is_ended = others.get(count).is_some_and(|endings| !endings.revents().is_empty());
             others.truncate(count);
-            let ending = Self::ENDINGS.into_iter().find(|signal| is_ended && unix::is_pending(*signal));
+            let ending = ENDINGS.into_iter().find(|signal| is_ended && unix::is_pending(*signal));
             if let Some(signal) = ending {
                 return Event::Signal(Received { signal, from_terminal: false });
             }

@@ -153,13 +153,20 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
                         Wake::Interrupted(signal) => self.stop_waiting(StopReason::Interrupted(signal), status),
                     };
                 }
-                Decision::Retry(retry) => {
+                Decision::Retry(mut retry) => {
+                    // The store took its time, where there is one.
+                    let asked = self.budget.has_scope().then(|| self.clock.elapsed().boot);
+                    let since = asked.map(|now| now.saturating_sub(elapsed)).unwrap_or_default();
+                    // A delay counts from the attempt's end, that of the limiter from its answer.
+                    retry.delay.wait = match retry.delay.source {
+                        DelaySource::Limiter => retry.delay.wait.saturating_add(since),
+                        _ => retry.delay.wait.max(since),
+                    };
+                    if let Some(reason) = self.session.too_late(retry.delay.wait, elapsed) {
+                        return self.stop(reason, status);
+                    }
                     let (wrote, is_shared) = (done.wrote, self.budget.is_shared());
                     self.reporter.report(&Event::RetryScheduled { retry: &retry, wrote, is_shared });
-                    // A delay counts from the attempt's end, that of the limiter from its answer.
-                    let has_passed = self.budget.has_scope() && retry.delay.source != DelaySource::Limiter;
-                    let since =
-                        if has_passed { self.clock.elapsed().boot.saturating_sub(elapsed) } else { Duration::ZERO };
                     if let Wake::Interrupted(signal) = self.wait(retry.delay.wait.saturating_sub(since)) {
                         return self.stop_waiting(StopReason::Interrupted(signal), status);
                     }
@@ -238,7 +245,9 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
                 }
                 return self.session.missed(self.clock.elapsed().boot).map_or(Ok(()), Err);
             }
-            if let Some(reason) = self.session.paced_too_late(answer.wait, elapsed) {
+            // The wait counts from the answer, for which the store took its time.
+            let elapsed = self.clock.elapsed().boot;
+            if let Some(reason) = self.session.too_late(answer.wait, elapsed) {
                 return Err(reason);
             }
             let is_shared = self.budget.is_shared();
@@ -327,18 +336,22 @@ fn courtesy(wait: Duration, waited: Duration) -> Duration {
 /// How long the store may take for an operation, where that is up to the run's limits: a
 /// quarter of what they leave, as the rest is for the job.
 fn time_for(operation: &Operation, limits: &Limits, elapsed: Duration) -> Option<Duration> {
-    /// An attempt may come late by as much.
+    /// The least, whatever is left.
     const MOMENT: Duration = Duration::from_millis(10);
+    /// The most at the end of a run that gets nothing from it.
+    const SIDE: Duration = Duration::from_secs(1);
     let share = |left: Duration| left / 4;
     let room = match operation {
-        Operation::Take => limits.longest_wait(elapsed),
+        Operation::Take => limits.longest_wait(elapsed).map(|room| share(room).max(MOMENT)),
         Operation::Book { entry: Entry::Retry { start: Some(start), .. }, .. } => {
-            start.longest.map(|longest| longest.saturating_sub(start.delay))
+            start.longest.map(|longest| share(longest.saturating_sub(start.delay)).max(MOMENT))
         }
-        Operation::Book { .. } => None,
+        Operation::Book { entry: Entry::Success { .. }, .. } => None,
+        // Nothing of the run depends on it.
+        Operation::Book { entry: Entry::Nothing | Entry::Retry { start: None, .. }, .. } => Some(SIDE),
     };
     let total = limits.total_timeout.map(|total| share(total.saturating_sub(elapsed)));
-    [room.map(|room| share(room).max(MOMENT)), total].into_iter().flatten().min()
+    [room, total].into_iter().flatten().min()
 }
 
 #[cfg(test)]
@@ -662,6 +675,19 @@ mod tests {
             let (summary, _) = drive_with(budget, &plan, &clock, &mut runner);
             assert_eq!((summary.attempts, clock.0.get()), (2, Duration::from_millis(end)));
         }
+    }
+
+    #[test]
+    fn a_retry_that_a_slow_store_put_past_the_deadline_is_not_announced() {
+        let plan = plan("retryx --mode fixed --base-delay 0 --deadline 0.005 --quota-capacity 99 x");
+        let clock = Rc::new(FakeClock(Cell::default()));
+        let mut runner = FakeRunner::new(&clock, [FAILED]);
+        let scope = Scope { name: ScopeName::new("x").unwrap(), ttl: Duration::from_secs(60) };
+        let store = Slow(Rc::clone(&clock), Duration::from_secs(9));
+        let budget = RunBudget::shared(plan.session.budget, Box::new(store), scope);
+        let (summary, told) = drive_with(budget, &plan, &clock, &mut runner);
+        assert_eq!(summary.reason, StopReason::Deadline { delay: Some(Duration::from_millis(10)) });
+        assert_eq!(told, ["run", "start", "finish", "note", "stop"]);
     }
 
     #[test]

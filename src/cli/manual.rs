@@ -313,7 +313,10 @@ const SCOPES: &[Part] = &[
             "The same over TLS, as `valkeys://` too, trusting the certificates that `retryx http` trusts. Behind the address \
              may stand `?cacert=FILE` for others, and `cert=FILE&key=FILE` for a certificate of one's own.",
         ),
-        ("`unix:///SOCKET`", "A server at a socket of this machine; `?db=N` behind it is for another database than 0."),
+        (
+            "`unix:///SOCKET`, `redis+unix:///SOCKET`",
+            "A server at a socket of this machine; `?db=N` behind it is for another database than 0.",
+        ),
         (
             "`?password-file=FILE`",
             "Behind any of these: the password is the content of that file. A file of an address that is missing is, as a \

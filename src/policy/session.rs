@@ -189,7 +189,7 @@ impl<'a> Session<'a> {
     }
 
     /// The limit that a start after this delay would break.
-    fn too_late(&self, delay: Duration, elapsed: Duration) -> Option<StopReason> {
+    pub fn too_late(&self, delay: Duration, elapsed: Duration) -> Option<StopReason> {
         Some(match self.plan.limits.broken_by_start_at(elapsed.saturating_add(delay))? {
             Passed::Deadline => StopReason::Deadline { delay: Some(delay) },
             Passed::TotalTimeout => StopReason::TotalTimeout,
@@ -246,12 +246,6 @@ impl<'a> Session<'a> {
         let mut random = self.stream(SPREAD_STREAM);
         random.set_word_pos(u128::from(self.attempts) * 16);
         random.random()
-    }
-
-    /// The limit that an attempt would break which has to wait that long for the rate
-    /// limiter's token.
-    pub fn paced_too_late(&self, wait: Duration, elapsed: Duration) -> Option<StopReason> {
-        self.too_late(wait, elapsed)
     }
 
     /// Asked when a wait is over: why the planned attempt may not start after all, where

@@ -85,7 +85,10 @@ impl FileStore {
                 Ok(None) => {}
                 Ok(Some(answer)) => return Ok((answer, notice)),
                 Err(Unshared(why)) => {
-                    return Err(Unshared(notice.map_or(why.clone(), |set| format!("{set} once it can; {why}"))));
+                    return Err(Unshared(match notice {
+                        Some(set) if !why.is_empty() => format!("{set} once it can; {why}"),
+                        notice => notice.unwrap_or(why),
+                    }));
                 }
             }
         }

@@ -20,7 +20,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use super::Unshared;
 use super::record::LONGEST;
 use crate::cause::cause;
-use crate::clock::{nap, running};
+use crate::clock::{is_ending, nap, running};
 use crate::units::human;
 
 /// How long a lock is waited for. It is held for microseconds, unless its holder was stopped.
@@ -210,6 +210,7 @@ impl Folder {
             match rustix::fs::flock(&file, operation) {
                 Ok(()) => return Ok(Locked(file)),
                 Err(Errno::INTR) => {}
+                Err(Errno::WOULDBLOCK) if is_ending() => return Err(Unshared(String::new())),
                 Err(Errno::WOULDBLOCK) if waited < patience => {
                     // Whose time runs out looks more often.
                     let most = wait.min(patience.saturating_sub(waited) / 8).max(NAPS.0);

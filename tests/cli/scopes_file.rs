@@ -119,6 +119,17 @@ fn a_holder_of_the_lock_that_is_stopped_holds_nobody_up_and_killed_it_is_free() 
         .stopped(3, "attempts")
         .says(&["scope 'q' is not shared", "s/q.scope has been locked by another process"]);
     assert_eq!(tokens(&lab), 10);
+    // A signal that ends the run does not wait for it, and nothing is said of it; unless it
+    // comes late, as the machine is busy.
+    let is_silent = |_| {
+        let run = lab.run("--scope q --state-dir s --base-delay 100").command(&["false"]).start();
+        run.events.wait("attempt_finished", 1);
+        run.signal(Signal::TERM);
+        let run = run.finish();
+        run.died_of(Signal::TERM).stopped(1, "interrupted");
+        !run.stderr.contains("shared")
+    };
+    assert!((0..20).any(is_silent), "the lock is waited for");
     // Who only looks does not wait; who mends waits longer.
     lab.bare("quota show q --state-dir s").finish().exited(0);
     let reset = lab.bare("quota reset q --state-dir s").start();

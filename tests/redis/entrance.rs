@@ -109,7 +109,7 @@ fn a_server_that_knows_no_passwords_repeats_none() {
     stays_out(&format!("unix://:hush@{path}"), "knows no AUTH");
     let server = Server::with(&lab, "mute", "--rename-command EVAL NOEVALHERE");
     stays_out(&server.address(), "lacks a command");
-    for name in ["HSET", "PEXPIRE"] {
+    for name in ["TIME", "TYPE", "HSET", "PEXPIRE"] {
         let server = Server::with(&lab, name, &format!("--rename-command {name} NO{name}HERE"));
         stays_out(&server.address(), "lacks a command");
         assert_eq!(server.ask(&["EXISTS", "retryx:scope:{x}"]), "0");

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::Ipv6Addr;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -49,8 +50,8 @@ pub(super) enum Password {
 
 const PORT: u16 = 6379;
 
-/// The longest timeout: an attempt may wait for it twice.
-const LONGEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// The shortest and the longest timeout: an attempt may wait for it twice.
+const TIMEOUTS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(10);
 
 /// What an address looks like.
 const FORM: &str = "valid is redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]";
@@ -165,8 +166,9 @@ impl RedisAddress {
             self.database = read_database(&database)?;
         }
         if let Some(timeout) = timeout {
-            let time = parse_duration(&timeout).filter(|time| !time.is_zero() && *time <= LONGEST_TIMEOUT);
-            let problem = "the timeout of the address is no time up to 10 s; valid is ?timeout=0.5 or ?timeout=500ms";
+            let time = parse_duration(&timeout).filter(|time| TIMEOUTS.contains(time));
+            let problem =
+                "the timeout of the address is no time from 1 ms to 10 s; valid is ?timeout=0.5 or ?timeout=500ms";
             self.timeout = Some(time.ok_or(problem)?);
         }
         if let Some(file) = password_file
@@ -304,6 +306,7 @@ mod tests {
             "redis://:secret@h?timeout=secret",
             "redis://:secret@h?timeout=0",
             "redis://:secret@h?timeout=11",
+            "redis://:secret@h?timeout=1ns",
             "rediss://:secret@h?cacert=",
             "rediss://:secret@h?cacert=1&cacert=2",
             "rediss://:secret@h?key=1",

@@ -196,7 +196,8 @@ impl RedisStore {
             let replies = self.link.ask(&requests, patience).map_err(|Unshared(why)| match &cursor[..] {
                 "0" => Unshared(why),
                 _ => Unshared(format!(
-                    "{why}: so many keys were not all looked through; retryx quota show NAME needs none of them"
+                    "{why}: so many keys were not all looked through; ?timeout=10 in the address gives it longer, and retryx \
+                     quota show NAME needs none of them"
                 )),
             })?;
             if let Some(error) = replies.iter().find(|reply| matches!(reply, Reply::Error(_))) {

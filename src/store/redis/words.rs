@@ -5,7 +5,7 @@ const MOST_WORDS: usize = 200;
 
 /// What servers say, and what that means. The first that is found counts: newer servers pass
 /// the word in front through a script, older ones have it somewhere inside.
-const KNOWN: [(&str, &str); 23] = [
+const KNOWN: [(&str, &str); 24] = [
     ("NOAUTH", WANTS_PASSWORD),
     // What is said where a request has more than 10 words.
     ("unauthenticated", WANTS_PASSWORD),
@@ -30,6 +30,7 @@ const KNOWN: [(&str, &str); 23] = [
     ("invalid DB index", NO_DATABASE),
     ("unknown command", NO_COMMAND),
     ("Unknown Redis command", NO_COMMAND),
+    ("Unknown command called", NO_COMMAND),
 ];
 
 const WANTS_PASSWORD: &str = "the server wants a password; give USER:PASSWORD@ in the address, or ?password-file=FILE";
