@@ -112,6 +112,7 @@ fn run_command(
     let run_id = format!("{:032x}", u128::from_le_bytes(std::array::from_fn(|i| random[i])));
     let mut plan = Plan::resolve(given, command, run_id)?;
     plan.supervision.spool_folder = spool_folder();
+    plan.supervision.counts_down &= redraws();
     plan.check_for_a_run()?;
     let seed = plan.seed.map_or(random, Session::seed_from);
     let mut reporter = (Text::new(&plan), events(&plan)?);
@@ -158,7 +159,7 @@ fn run_request(inherited: &Inherited, given: &[Given], words: &[OsString], warni
     let (mut request, body) = planned?;
     request.timeout = plan.supervision.timeout;
     request.total_timeout = plan.supervision.total_timeout;
-    request.shows_progress &= plan.verbosity >= Verbosity::Normal;
+    request.shows_progress &= plan.verbosity >= Verbosity::Normal && redraws();
     plan.supervision.command = vec![without_password(request.url.as_str()).into()];
     let seed = plan.seed.map_or(random, Session::seed_from);
     let mut reporter = (Text::new(&plan), events(&plan)?);
@@ -194,6 +195,11 @@ fn state_folder() -> Option<PathBuf> {
     // A home that is not there is nobody's to make.
     let home = || ProcessEnvironment.get("HOME").is_some_and(|home| Path::new(&home).is_dir());
     folder("XDG_STATE_HOME", "retryx").or_else(|| folder("HOME", ".local/state/retryx").filter(|_| home()))
+}
+
+/// Whether a terminal, where there is one, can draw a line anew.
+fn redraws() -> bool {
+    ProcessEnvironment.get("TERM").is_none_or(|name| name != "dumb")
 }
 
 /// Where what is too much for memory is kept.

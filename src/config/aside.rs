@@ -62,8 +62,8 @@ impl Settings {
             && self.has(other)
             && match (one, other) {
                 (Id::MinDelay, _) => self.min_delay > self.max_backoff,
-                (Id::Stagger, Id::Deadline) => self.stagger >= self.deadline,
-                (Id::Stagger, _) => self.stagger >= self.total_timeout,
+                (Id::Stagger, Id::Deadline) => self.stagger > self.deadline,
+                (Id::Stagger, _) => self.stagger > self.total_timeout,
                 (Id::NoQuota, _) => self.no_quota == Some(true),
                 _ => true,
             }

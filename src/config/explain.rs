@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::{Plan, values};
+use super::{Plan, defaults, values};
 use crate::cli::options::{Id, OPTIONS, Sub};
 use crate::cli::{Given, Rank};
 use crate::policy::{Formula, NANO};
@@ -43,10 +43,12 @@ pub fn explain(plan: &Plan, given: &[Given], state_folder: Option<&Path>) -> Vec
                 let aside = aside.map(|aside| format!(", left aside beside {}", aside.beside)).unwrap_or_default();
                 (if told.is_empty() { "on".to_owned() } else { told }, format!("{}{aside}", last.place))
             }
-            None if option.id == Id::QuotaCapacity && plan.session.budget.quota.is_none() => match lifted(given) {
-                Some(place) => ("no quota".to_owned(), format!("lifted by {place}")),
-                None => ("no quota".to_owned(), format!("default of the {} mode", plan.mode.as_str())),
-            },
+            None if option.id == Id::QuotaCapacity && plan.session.budget.quota.is_none() => {
+                match lifted(given, plan) {
+                    Some(place) => ("no quota".to_owned(), format!("lifted by {place}")),
+                    None => ("no quota".to_owned(), format!("default of the {} mode", plan.mode.as_str())),
+                }
+            }
             None => match default(option.id, plan, state_folder) {
                 Some(value) if option.id == Id::QuotaCapacity && plan.scope.is_some() => {
                     (value, "default of a scope".to_owned())
@@ -64,7 +66,10 @@ pub fn explain(plan: &Plan, given: &[Given], state_folder: Option<&Path>) -> Vec
 }
 
 /// What took away the quota that the mode may have.
-fn lifted(given: &[Given]) -> Option<&str> {
+fn lifted<'a>(given: &'a [Given], plan: &Plan) -> Option<&'a str> {
+    if !defaults(plan.mode, None).quota {
+        return None;
+    }
     let by = |id| given.iter().rev().find(move |given| given.id == id && given.rank >= Rank::Variable);
     by(Id::NoQuota).or_else(|| by(Id::MaxAttempts)).map(|given| given.place.as_str())
 }

@@ -513,7 +513,7 @@ fn session_plan(settings: &Settings, mode: Mode, known: &Known) -> Result<Sessio
         (Id::TotalTimeout, "--total-timeout", limits.total_timeout),
     ] {
         if let Some(limit) = limit
-            && stagger >= limit
+            && stagger > limit
         {
             return Err(UsageError(format!(
                 "{}: a wait of up to {} can pass {} {} before the first attempt; lower it",

@@ -156,7 +156,7 @@ pub(super) fn verbosity(given: &Given) -> Result<u64, UsageError> {
 /// The name of a preset, `auto` or `none`.
 pub(super) fn preset(given: &Given) -> Result<String, UsageError> {
     let name = text(given);
-    if ["auto", "none"].contains(&name) || Program::names().any(|known| known == name) {
+    if ["auto", "none"].contains(&name) || Program::is_known(name) {
         return Ok(name.to_owned());
     }
     let names: Vec<_> = Program::names().collect();

@@ -14,6 +14,7 @@ use super::unix;
 use crate::cause::cause;
 use crate::clock::{Alarms, Clock, Event, SystemClock};
 use crate::policy::{Outcome, Signal, TimeLimit};
+use crate::report::cursor;
 use crate::report::text::say;
 use crate::signal::Received;
 
@@ -243,6 +244,9 @@ impl<'a> Attempt<'a> {
             signal => {
                 if signal.ends_the_run() {
                     self.interrupted.get_or_insert(signal);
+                    if received.from_terminal {
+                        cursor::note_key();
+                    }
                 }
                 if !self.reached_command(received) {
                     self.pass_on_key(received);

@@ -7,6 +7,7 @@ use super::unix;
 use crate::clock::{Alarms, Clock as _, Event, SystemClock};
 use crate::driver::Wake;
 use crate::policy::Signal;
+use crate::report::cursor;
 use crate::report::live::Live;
 
 /// Waits, on the clock that includes suspension. A signal that ends runs ends it at once; a
@@ -21,7 +22,13 @@ pub(crate) fn wait(clock: &SystemClock, delay: Duration, shown: bool) -> Wake {
             Event::Alarm if clock.elapsed().boot >= end => return Wake::Elapsed,
             Event::Alarm | Event::Ready => {}
             Event::Signal(received) => match received.signal {
-                signal if signal.ends_the_run() => return Wake::Interrupted(signal),
+                signal if signal.ends_the_run() => {
+                    // What is taken away takes the key along.
+                    if received.from_terminal && !live.is_drawn() {
+                        cursor::note_key();
+                    }
+                    return Wake::Interrupted(signal);
+                }
                 Signal::TSTP | Signal::TTIN | Signal::TTOU => {
                     live.clear();
                     clock.pause(|| unix::take(received.signal));

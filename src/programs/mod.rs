@@ -76,22 +76,32 @@ struct TableRow {
     without_status: bool,
 }
 
+/// The section for the program with this base name.
+fn section_of(base: &str) -> Option<(&'static str, &'static str)> {
+    let is_its_name = |name: &str, text: &str| {
+        let start = memmem::find(text.as_bytes(), b"\nnames = ");
+        let line = start.and_then(|start| text[start + 1..].lines().next());
+        line.map_or(name == base, |line| line.split('"').skip(1).step_by(2).any(|name| name == base))
+    };
+    sections().find(|(name, text)| is_its_name(name, text))
+}
+
 impl Program {
-    /// The preset with this name.
+    /// The preset with this name, or for the program with this base name.
     pub fn named(name: &str) -> Result<Option<Self>, String> {
-        sections().find(|(known, _)| *known == name).map(|(name, text)| read(name, text)).transpose()
+        section_of(name).map(|(name, text)| read(name, text)).transpose()
+    }
+
+    /// Whether there is one with this name, or for the program with this base name.
+    pub fn is_known(name: &str) -> bool {
+        section_of(name).is_some()
     }
 
     /// The preset of the program that a command names, by its base name.
     pub fn of(command: &[OsString]) -> Result<Option<Self>, String> {
         let base = command.first().and_then(|program| Path::new(program).file_name()).and_then(OsStr::to_str);
         let Some(base) = base else { return Ok(None) };
-        let is_its_name = |name: &str, text: &str| {
-            let start = memmem::find(text.as_bytes(), b"\nnames = ");
-            let line = start.and_then(|start| text[start + 1..].lines().next());
-            line.map_or(name == base, |line| line.split('"').skip(1).step_by(2).any(|name| name == base))
-        };
-        sections().find(|(name, text)| is_its_name(name, text)).map(|(name, text)| read(name, text)).transpose()
+        Self::named(base)
     }
 
     /// The base names of the programs that it is for.

@@ -5,6 +5,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use memchr::memrchr;
+use rustix::termios::{LocalModes, tcgetattr};
 
 use crate::policy::text::plain;
 
@@ -19,6 +20,14 @@ static IN_LINE: AtomicBool = AtomicBool::new(false);
 pub fn note(written: &[u8]) {
     if let Some(in_line) = ends_in_line(&written[written.len().saturating_sub(TAIL)..]) {
         IN_LINE.store(in_line, Ordering::Relaxed);
+    }
+}
+
+/// Notes that a key was pressed that makes a signal, which the terminal may show (`^C`).
+pub fn note_key() {
+    let shown = LocalModes::ECHO.union(LocalModes::ECHOCTL);
+    if tcgetattr(rustix::stdio::stderr()).is_ok_and(|settings| settings.local_modes.contains(shown)) {
+        IN_LINE.store(true, Ordering::Relaxed);
     }
 }
 

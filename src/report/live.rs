@@ -37,6 +37,11 @@ impl Live {
         self.on
     }
 
+    /// Whether something is drawn now.
+    pub fn is_drawn(&self) -> bool {
+        self.drawn
+    }
+
     /// Whether a text has room in the terminal's line as wide as it is now: what goes round
     /// into another line would stay there.
     pub fn has_room(&self, text: &str) -> bool {

@@ -185,6 +185,25 @@ const APART: [[(&str, &str); 2]; 9] = [
     [("--service", "dynamodb"), ("--mode", "google")],
 ];
 
+#[test]
+fn a_stagger_may_take_all_that_a_limit_leaves() {
+    // It ends before that, and exactly on the deadline is still in time.
+    let lab = Lab::new();
+    for limit in ["--deadline", "--total-timeout"] {
+        lab.bare("plan --stagger 9").args([limit, "9"]).finish().exited(0);
+    }
+}
+
+#[test]
+fn a_mode_without_a_quota_has_none_to_be_lifted() {
+    let lab = Lab::new();
+    for (mode, why) in [("standard", "lifted by --max-attempts"), ("google", "default of the google mode")] {
+        let text = lab.bare("plan --explain-config -n 3 --mode").arg(mode).finish().exited(0).text();
+        let quota = text.lines().find(|line| line.starts_with("quota-capacity")).expect("a line");
+        assert!(quota.contains(why), "{quota}");
+    }
+}
+
 fn variable(option: &str) -> String {
     format!("RETRYX_{}", option[2..].to_uppercase().replace('-', "_"))
 }

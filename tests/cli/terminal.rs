@@ -138,6 +138,30 @@ fn a_countdown_stays_in_its_line_however_narrow_the_terminal_is() {
     terminal.finish();
 }
 
+#[test]
+fn a_message_after_a_key_begins_a_line_of_its_own() {
+    let lab = Lab::new();
+    for (echo, shown) in [("echo", "2 s\r\n^C\r\nretryx: stopped"), ("-echo", "2 s\r\nretryx: stopped")] {
+        let script = format!("stty {echo}; exec retryx --mode fixed --base-delay 2 false");
+        let mut terminal = Terminal::start(&lab, &["sh", "-c", &script]);
+        terminal.wait_for("retrying in 2 s\r\n");
+        terminal.keys(INTERRUPT);
+        terminal.wait_for("stopped by SIGINT");
+        assert!(terminal.seen().contains(shown), "{:?}", terminal.seen());
+        terminal.finish();
+    }
+}
+
+#[test]
+fn a_terminal_that_cannot_draw_anew_is_shown_no_countdown() {
+    let lab = Lab::new();
+    let script = "export TERM=dumb; exec retryx --mode fixed --base-delay 3 -n 2 false";
+    let mut terminal = Terminal::start(&lab, &["sh", "-c", script]);
+    terminal.wait_for("giving up after 2 attempts");
+    assert!(!terminal.seen().contains("next attempt"), "{}", terminal.seen());
+    terminal.finish();
+}
+
 /// Runs a script on a terminal, with the terminal's settings noted before and after.
 fn settings_around(lab: &Lab, script: &str) -> (String, String) {
     let around = format!("stty -a >$D/before; {script}; stty -a >$D/after");

@@ -50,7 +50,8 @@ impl Terminal {
         // Wide, so that no line is broken by the line editor.
         pty.resize(Size::new(40, 500)).expect("a size");
         let mut command = lab.prepare(Path::new(words[0]));
-        command.args(&words[1..]).env("PS1", PROMPT).env("TERM", "dumb").env("INPUTRC", "/dev/null");
+        // For a kind of terminal that it does not know the line editor keeps to plain text.
+        command.args(&words[1..]).env("PS1", PROMPT).env("TERM", "plain").env("INPUTRC", "/dev/null");
         let (leash, held) = Leash::new();
         let setup = Setup { given: vec![(held, 99)], ..Setup::default() };
         let mut command = setup.install_on_terminal(Command::from(command));

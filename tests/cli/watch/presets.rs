@@ -85,6 +85,14 @@ fn advice_is_given_once_in_a_run() {
 }
 
 #[test]
+fn a_preset_goes_by_the_names_of_its_programs_too() {
+    let lab = Lab::new();
+    for name in ["pip", "pip3", "apt", "apt-get", "sftp", "pg_dump"] {
+        lab.bare("-n 1").arg(format!("--preset={name}")).command(&["true"]).finish().exited(0);
+    }
+}
+
+#[test]
 fn a_preset_that_nobody_knows_is_refused() {
     let lab = Lab::new();
     for name in ["nosuch", "", "Curl", "curl,wget", "AUTO"] {
