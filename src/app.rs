@@ -16,9 +16,9 @@ use crate::config::{EventsTarget, Note, Plan, ScopesPlan, Verbosity, check_for_a
 use crate::driver::Driver;
 use crate::exit::{ExitStatus, OWN_FAILURE, REQUEST_TIMED_OUT};
 use crate::forecast;
-use crate::http::{Input, Refusal, Requester, plan_request, without_password};
-use crate::net::Failure;
-use crate::policy::{Session, Signal};
+use crate::http::{Refusal, Requester, plan_request, without_password};
+use crate::net::{Ends, Failure, Input, Waiter};
+use crate::policy::{Session, Signal, TimeLimit};
 use crate::process::unix::SignalSet;
 use crate::process::{Inherited, Supervisor};
 use crate::report::json::Json;
@@ -145,7 +145,8 @@ fn run_request(inherited: &Inherited, given: &[Given], words: &[OsString], warni
     let folder = spool_folder();
     let signals = Signals::open(inherited).context("cannot read signals")?;
     let clock = SystemClock::start(signals);
-    let input = Input::new(&clock, plan.supervision.total_timeout);
+    let total = plan.supervision.total_timeout.map(|limit| (limit, TimeLimit::Total(limit)));
+    let input = Input::new(Waiter::new(&clock, Ends { total, ..Ends::default() }));
     let planned = plan_request(given, words, &folder, &ProcessEnvironment, &input);
     match input.ended() {
         Some(Failure::Interrupted(signal)) => return Ok(ExitStatus::Signal(signal)),

@@ -19,7 +19,6 @@ use super::USER_AGENT;
 use super::address::{add_file_name, add_query, given_url, parse_url};
 use super::body::Body;
 use super::fields::{Fields, Place};
-use super::input::Input;
 use super::redirect::RedirectPlan;
 use super::refusal::Refusal;
 use super::request::{RequestPlan, Safety};
@@ -29,7 +28,7 @@ use crate::cause::cause;
 use crate::cli::options::{Id, OPTIONS};
 use crate::cli::{EXPAND, Given, UsageError};
 use crate::config::env::Environment;
-use crate::net::percent_decoded;
+use crate::net::{Input, percent_decoded};
 
 /// The most redirects, as curl has it.
 const MAX_REDIRECTS: u32 = 50;
