@@ -163,6 +163,15 @@ fn run_request(inherited: &Inherited, given: &[Given], words: &[OsString], warni
     plan.supervision.command = vec![without_password(request.url.as_str()).into()];
     let seed = plan.seed.map_or(random, Session::seed_from);
     let mut reporter = (Text::new(&plan), events(&plan)?);
+    if let Some(file) = reporter.1.as_ref().and_then(Json::file) {
+        let place = &plan.events_place;
+        if let Some(option) = request.option_that_writes(file) {
+            return Err(UsageError(format!("{place} and {option} name the same file; give each its own")).into());
+        }
+        if input.has_opened(file) {
+            return Err(UsageError(format!("{place}: the request is read from the same file; name another")).into());
+        }
+    }
     say_from(plan.verbosity, warnings);
     let mut requester = Requester::new(&request, &plan.supervision.lookout, &body, &clock).map_err(UsageError)?;
     let driver = Driver {

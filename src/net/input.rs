@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsFd as _;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags};
@@ -19,17 +19,24 @@ pub struct Input<'a> {
     waiter: Waiter<'a>,
     /// What ended the reading, where that was no fault of what is read.
     ended: RefCell<Option<Failure>>,
+    /// The files that were opened: device and number.
+    opened: RefCell<Vec<(u64, u64)>>,
 }
 
 impl<'a> Input<'a> {
     /// Reading that what ends this waiting ends too.
     pub fn new(waiter: Waiter<'a>) -> Self {
-        Self { waiter, ended: RefCell::new(None) }
+        Self { waiter, ended: RefCell::new(None), opened: RefCell::default() }
     }
 
     /// The signal or limit that ended the reading.
     pub fn ended(&self) -> Option<Failure> {
         self.ended.borrow_mut().take()
+    }
+
+    /// Whether a file, known by its device and number, was opened here.
+    pub fn has_opened(&self, file: (u64, u64)) -> bool {
+        self.opened.borrow().contains(&file)
     }
 
     /// Standard input for `-`, else a file; a closed standard input is a fault.
@@ -48,6 +55,9 @@ impl<'a> Input<'a> {
 
     fn reader(&self, file: File) -> io::Result<Reader<'_>> {
         let metadata = file.metadata()?;
+        if metadata.is_file() {
+            self.opened.borrow_mut().push((metadata.dev(), metadata.ino()));
+        }
         Ok(Reader { waits: !metadata.is_file(), is_read: !metadata.is_dir(), file, input: self })
     }
 }
