@@ -1069,7 +1069,7 @@ pub static OPTIONS: [Opt; 124] = [
         value: Some("URL"),
         choices: &[],
         heading: REQUEST,
-        help: "The Referer",
+        help: "The Referer, also along redirects to the same origin",
         more: "",
     },
     Opt {

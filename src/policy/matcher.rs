@@ -549,6 +549,7 @@ mod tests {
             "stdout:/a,b and c/",
             "stderr:/x\\/y/i",
             "output:/^\\d+$/",
+            "output:/(?-u:\\w){300}/",
             "body:/\"code\"/",
             "any",
             "default",
@@ -603,6 +604,9 @@ mod tests {
             ("stdout:/(/", "cannot be read at character 1: unclosed group"),
             ("stdout:/ab)/", "at character 3"),
             ("stdout:/x{99999}{99999}/", "cannot be read"),
+            // As the manual says.
+            ("stdout:/\\w{300}/", "size limit"),
+            ("stdout:/a(?=b)/", "look-around"),
             ("1 2", "comma"),
             ("stdout:/x/q", "comma"),
             ("1 and", "missing after '1 and'"),

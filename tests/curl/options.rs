@@ -283,3 +283,21 @@ fn secrets_come_from_files_and_variables() {
     }
     assert!(server.take().is_empty());
 }
+
+/// The difference "timeout-of-attempts".
+#[test]
+fn the_limit_on_an_attempt_does_not_count_the_reading_of_input() {
+    let lab = Lab::new();
+    let server = Server::start();
+    let url = format!("http://{}/x", server.address);
+    let late = |program: &str| {
+        let script = format!("{{ sleep 1.5; echo late; }} | {program} -sS -m 1 -T - $0");
+        lab.shell(&script).arg(&url).finish()
+    };
+    late("curl").exited(28);
+    server.take();
+    late("retryx -n 1 http").exited(0);
+    assert_eq!(server.take().len(), 1);
+    late("retryx -n 1 --total-timeout 1 http").exited(28).says(&["--total-timeout"]);
+    assert!(server.take().is_empty());
+}

@@ -175,7 +175,8 @@ impl<'a> Asked<'a> {
         }
         if let Some(referer) = self.text(Id::Referer)?.filter(|referer| !referer.is_empty()) {
             if referer.ends_with(";auto") {
-                let what = "';auto' is not known: the same Referer is sent along redirects; give it without";
+                let what = "';auto' is not known: along redirects the same Referer is sent, to the same origin only; \
+                            give it without";
                 return Err(UsageError(format!("--referer: {what}")).into());
             }
             fields.set(Place::Referer, "Referer", referer);
