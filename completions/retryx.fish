@@ -110,9 +110,9 @@ complete -c retryx -n '__retryx_in http' -s F -l form -d 'A part of a form (mult
 complete -c retryx -n '__retryx_in http' -s T -l upload-file -d 'Send the file with PUT; - is standard input' -r -f
 complete -c retryx -n '__retryx_in http' -s u -l user -d 'Basic authentication' -r -f
 complete -c retryx -n '__retryx_in http' -s A -l user-agent -d 'The User-Agent' -r -f
-complete -c retryx -n '__retryx_in http' -s e -l referer -d 'The Referer' -r -f
+complete -c retryx -n '__retryx_in http' -s e -l referer -d 'The Referer, also along redirects to the same origin' -r -f
 complete -c retryx -n '__retryx_in http' -s b -l cookie -d 'Send this as Cookie, as in \'a=1; b=2\'' -r -f
-complete -c retryx -n '__retryx_in http' -s r -l range -d 'Only these bytes, as in 0-499' -r -f
+complete -c retryx -n '__retryx_in http' -s r -l range -d 'Only these bytes, as in 0-499; a number alone is where they begin' -r -f
 complete -c retryx -n '__retryx_in http' -l max-redirs -d 'The most redirects; -1 for no limit [default: 50]' -r -f
 complete -c retryx -n '__retryx_in http' -l url -d 'The URL, in place of the word without an option' -r -f
 complete -c retryx -n '__retryx_in http' -l variable -d 'Set a variable for {{NAME}} in options with expand- in front, such as --expand-header' -r -f

@@ -16,9 +16,9 @@ use crate::config::{EventsTarget, Note, Plan, ScopesPlan, Verbosity, check_for_a
 use crate::driver::Driver;
 use crate::exit::{ExitStatus, OWN_FAILURE, REQUEST_TIMED_OUT};
 use crate::forecast;
-use crate::http::{Input, Refusal, Requester, plan_request, without_password};
-use crate::net::Failure;
-use crate::policy::{Session, Signal};
+use crate::http::{Refusal, Requester, plan_request, without_password};
+use crate::net::{Ends, Failure, Input, Waiter};
+use crate::policy::{Session, Signal, TimeLimit};
 use crate::process::unix::SignalSet;
 use crate::process::{Inherited, Supervisor};
 use crate::report::json::Json;
@@ -146,7 +146,8 @@ fn run_request(inherited: &Inherited, given: &[Given], words: &[OsString], warni
     let folder = spool_folder();
     let signals = Signals::open(inherited).context("cannot read signals")?;
     let clock = SystemClock::start(signals);
-    let input = Input::new(&clock, plan.supervision.total_timeout);
+    let total = plan.supervision.total_timeout.map(|limit| (limit, TimeLimit::Total(limit)));
+    let input = Input::new(Waiter::new(&clock, Ends { total, ..Ends::default() }));
     let planned = plan_request(given, words, &folder, &ProcessEnvironment, &input);
     match input.ended() {
         Some(Failure::Interrupted(signal)) => return Ok(ExitStatus::Signal(signal)),
@@ -163,6 +164,15 @@ fn run_request(inherited: &Inherited, given: &[Given], words: &[OsString], warni
     plan.supervision.command = vec![without_password(request.url.as_str()).into()];
     let seed = plan.seed.map_or(random, Session::seed_from);
     let mut reporter = (Text::new(&plan), events(&plan)?);
+    if let Some(file) = reporter.1.as_ref().and_then(Json::file) {
+        let place = &plan.events_place;
+        if let Some(option) = request.option_that_writes(file) {
+            return Err(UsageError(format!("{place} and {option} name the same file; give each its own")).into());
+        }
+        if input.has_opened(file) {
+            return Err(UsageError(format!("{place}: the request is read from the same file; name another")).into());
+        }
+    }
     say_from(plan.verbosity, warnings);
     let mut requester = Requester::new(&request, &plan.supervision.lookout, &body, &clock).map_err(UsageError)?;
     let driver = Driver {

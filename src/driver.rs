@@ -39,7 +39,7 @@ pub struct Attempted {
     pub wrote: Wrote,
     /// What was found in what it wrote, or in the body of the answer.
     pub sightings: Sightings,
-    /// The answer of a server.
+    /// The answer of a server, or of a proxy that refused the way to it.
     pub response: Option<Response>,
 }
 

@@ -40,6 +40,12 @@ pub const DIFFERENCES: &[Difference] = &[
         "it has to be there for a retry",
     ),
     difference(
+        "timeout-of-attempts",
+        "-m bounds neither the reading of the body's input, nor the writing to standard output of a body that was \
+         held back; --total-timeout bounds both",
+        "it is the limit on one attempt, which begins when all that it sends is there and ends with its answer",
+    ),
+    difference(
         "whole-or-nothing",
         "a file is written only when the body is whole; of a body that broke off nothing is",
         "half a file looks like a whole one",

@@ -1,14 +1,17 @@
 //! The parser's errors in retryx's own form: one line, with the remedy.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt as _;
+
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 
-use super::options::{OPTIONS, Sub};
+use super::options::{OPTIONS, Opt, Sub};
 use super::{UsageError, foreign_to, refused};
 
 const SEE: &str = "see retryx --help";
 
-/// One line for an error of the parser.
-pub(super) fn usage_error(error: &Error, sub: Sub) -> UsageError {
+/// One line for an error of the parser that read these words.
+pub(super) fn usage_error(error: &Error, sub: Sub, words: &[OsString]) -> UsageError {
     let context = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => text.clone(),
         Some(ContextValue::Strings(texts)) => texts.join(", "),
@@ -18,6 +21,11 @@ pub(super) fn usage_error(error: &Error, sub: Sub) -> UsageError {
     let value = context(ContextKind::InvalidValue);
     // `--timeout <DURATION>` → `--timeout`, `--verbose...` → `--verbose`
     let name = option.split(' ').next().unwrap_or_default().trim_end_matches("...");
+    if let Some(option) =
+        Some(name).filter(|_| error.kind() == ErrorKind::UnknownArgument).and_then(|name| lacks_value(name, sub, words))
+    {
+        return UsageError(needs_value(&format!("--{}", option.long)));
+    }
     if error.kind() == ErrorKind::UnknownArgument
         && sub == Sub::Http
         && let Some(refusal) = refused::refusal(name)
@@ -49,9 +57,7 @@ pub(super) fn usage_error(error: &Error, sub: Sub) -> UsageError {
                 meant => format!("unknown option '{option}'; did you mean '{meant}'? {SEE}"),
             }
         }
-        ErrorKind::InvalidValue if value.is_empty() => {
-            format!("{name} needs a value; one that begins with a dash is written {name}=-…; {SEE}")
-        }
+        ErrorKind::InvalidValue if value.is_empty() => needs_value(name),
         ErrorKind::InvalidValue => {
             format!("{name}: '{value}' is not one of: {}", context(ContextKind::ValidValue))
         }
@@ -62,6 +68,34 @@ pub(super) fn usage_error(error: &Error, sub: Sub) -> UsageError {
             format!("{}; {SEE}", first.strip_prefix("error: ").unwrap_or(first))
         }
     })
+}
+
+fn needs_value(name: &str) -> String {
+    format!("{name} needs a value; one that begins with a dash is written {name}=-…; {SEE}")
+}
+
+/// The option whose value the word may be that an unknown name was read in: the word before
+/// is that of an option which takes a value.
+fn lacks_value(unknown: &str, sub: Sub, words: &[OsString]) -> Option<&'static Opt> {
+    let is_read_in = |word: &OsString| match word.as_bytes() {
+        [b'-', b'-', ..] => word.as_bytes().split(|&byte| byte == b'=').next() == Some(unknown.as_bytes()),
+        [b'-', letters @ ..] => unknown.as_bytes().strip_prefix(b"-").is_some_and(|letter| letters.starts_with(letter)),
+        _ => false,
+    };
+    let at = words.iter().position(is_read_in)?;
+    let before = words[..at].last()?;
+    let by_letter =
+        |byte: u8| OPTIONS.iter().find(|option| option.of(sub) && option.short_of(sub) == Some(byte.into()));
+    let option = match before.as_bytes() {
+        [b'-', b'-', ..] => OPTIONS.iter().find(|option| option.of(sub) && option.is_long(before)),
+        [b'-', flags @ .., last]
+            if flags.iter().all(|&flag| by_letter(flag).is_some_and(|flag| flag.value.is_none())) =>
+        {
+            by_letter(*last)
+        }
+        _ => None,
+    };
+    option.filter(|option| option.value.is_some())
 }
 
 /// Whether one name may be the other with a slip or two in it.

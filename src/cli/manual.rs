@@ -524,6 +524,11 @@ pub const AFTER_OPTIONS: &[Section] = &[
                  is refused anywhere.",
             ),
             Part::Text(
+                "The syntax of patterns is that of Rust's regex crate: no look-around and no backreferences. `\\d`, `\\w`, \
+                 `\\s`, `\\b` and the ignoring of case know all of Unicode, but classes by property, as `\\p{L}`, are not \
+                 there. What grows too large is refused, as `\\w{300}`; of ASCII alone, `(?-u:\\w){300}`, it is small.",
+            ),
+            Part::Text(
                 "Whatever the order of the options, the lists are asked in this order, and the first condition that \
                  holds decides: `--succeed-on` (gives success, and exit status 0), `--fail-on` (permanent), \
                  `--throttle-on` (throttling), `--retry-on` (transient). So a rule of refusal beats a rule of retry. If \

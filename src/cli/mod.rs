@@ -148,7 +148,7 @@ fn lex(words: &[OsString], sub: Sub) -> Result<Lexed, UsageError> {
         Err(_) => full_command(sub)
             .args(&expanding)
             .try_get_matches_from(words)
-            .map_err(|error| errors::usage_error(&error, sub))?,
+            .map_err(|error| errors::usage_error(&error, sub, words))?,
     };
     let given = given(&matches, sub);
     let has = |id| given.iter().any(|given| given.id == id);
@@ -394,6 +394,16 @@ mod tests {
             (&["--max-attempt", "3", "x"], &["--max-attempt'", "--max-attempts"]),
             (&["--nonsense", "x"], &["--nonsense", "retryx --help"]),
             (&["-n"], &["--max-attempts", "needs a value"]),
+            (&["--scope", "-lead", "x"], &["--scope needs a value", "--scope=-"]),
+            (&["-q", "--scope", "-qlead", "x"], &["--scope needs a value", "--scope=-"]),
+            (&["--state-dir", "-s", "x"], &["--state-dir needs a value", "--state-dir=-"]),
+            (&["--scope", "--lead=er", "x"], &["--scope needs a value", "--scope=-"]),
+            (&["-qn", "-lead", "x"], &["--max-attempts needs a value", "--max-attempts=-"]),
+            (&["http", "--scope", "-lead", "u"], &["--scope needs a value", "--scope=-"]),
+            (&["quota", "list", "--state-dir", "-lead"], &["--state-dir needs a value", "--state-dir=-"]),
+            (&["-v", "-lead", "--scope", "-lead"], &["unknown option '-l'"]),
+            (&["--scope=a", "-lead", "x"], &["unknown option '-l'"]),
+            (&["http", "-d", "-lead", "--lead", "u"], &["unknown option '--lead'"]),
             (&["stats", "x"], &["stats", "retryx -- stats"]),
             (&["--shell=1", "x"], &["--shell", "takes no value"]),
         ] {

@@ -1069,7 +1069,7 @@ pub static OPTIONS: [Opt; 124] = [
         value: Some("URL"),
         choices: &[],
         heading: REQUEST,
-        help: "The Referer",
+        help: "The Referer, also along redirects to the same origin",
         more: "",
     },
     Opt {
@@ -1089,7 +1089,7 @@ pub static OPTIONS: [Opt; 124] = [
         value: Some("RANGE"),
         choices: &[],
         heading: REQUEST,
-        help: "Only these bytes, as in 0-499",
+        help: "Only these bytes, as in 0-499; a number alone is where they begin",
         more: "",
     },
     Opt {

@@ -20,8 +20,8 @@ use crate::cli::options::Id;
 use crate::cli::{Given, UsageError};
 use crate::policy::matcher::{Pattern, Term};
 use crate::policy::{
-    Backoff, BudgetPlan, Classifier, Formula, Jitter, Limits, Lookout, Mode, Preset, QuotaPlan, SessionPlan, Sightings,
-    Signal,
+    Backoff, BudgetPlan, Class, Classifier, Formula, Jitter, Limits, Lookout, Mode, Preset, QuotaPlan, SessionPlan,
+    Sightings, Signal,
 };
 use crate::process::{Output, Source, SupervisionPlan};
 use crate::programs::{Program, SoleRetrier};
@@ -269,21 +269,22 @@ impl Plan {
 /// too: of its list one condition at least has to be able to.
 pub fn check_for_a_request(given: &[Given]) -> Result<(), UsageError> {
     let settings = Settings::read(given)?;
-    for (id, terms) in [
-        (Id::SucceedOn, &settings.succeed_on),
-        (Id::FailOn, &settings.fail_on),
-        (Id::ThrottleOn, &settings.throttle_on),
-        (Id::RetryOn, &settings.retry_on),
+    let method = given.iter().rfind(|given| given.id == Id::RequestMethod);
+    let head_only = given.iter().any(|given| given.id == Id::Head) || method.is_some_and(|given| given.value == "HEAD");
+    for (id, terms, class) in [
+        (Id::SucceedOn, &settings.succeed_on, Class::Success),
+        (Id::FailOn, &settings.fail_on, Class::Permanent),
+        (Id::ThrottleOn, &settings.throttle_on, Class::Throttling),
+        (Id::RetryOn, &settings.retry_on, Class::Transient),
     ] {
-        let (may, never): (Vec<_>, Vec<_>) = terms.iter().partition(|term| term.may_speak_of_a_request());
-        if let Some(term) = never.first()
-            && (may.is_empty() || settings.on_command_line(id))
+        let obstacles: Vec<_> =
+            terms.iter().map(|term| (term, term.obstacle_for_a_request(class, head_only))).collect();
+        let may = obstacles.iter().any(|(_, obstacle)| obstacle.is_none());
+        let never = obstacles.iter().find_map(|(term, obstacle)| Some((term, (*obstacle)?)));
+        if let Some((term, why)) = never
+            && (!may || settings.on_command_line(id))
         {
-            return Err(UsageError(format!(
-                "{}: '{term}' speaks of a command and can never hold for a request; write http:503 or http:2xx for a \
-                 status, body:/RE/ for a body, error:CODE, timeout, any (every failure, also without an answer) or default",
-                settings.place(id)
-            )));
+            return Err(UsageError(format!("{}: '{term}' {why}", settings.place(id))));
         }
     }
     Ok(())

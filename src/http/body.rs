@@ -5,8 +5,8 @@ use std::io;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use super::input::Reader;
 use crate::cause::cause;
+use crate::net::Reader;
 use crate::net::{Failure, Fault};
 use crate::process::Spool;
 

@@ -49,6 +49,9 @@ impl Field {
     }
 }
 
+/// The most fields of a request.
+const MAX_FIELDS: usize = 5000;
+
 /// Header fields: defaults, each of which the user may replace or take away.
 #[derive(Default)]
 pub struct Fields(pub Vec<Field>);
@@ -81,6 +84,9 @@ impl Fields {
         }
         if line.contains(['\r', '\n', '\0']) {
             return Err(format!("the value of {name} breaks the line, which would be another header"));
+        }
+        if self.0.len() >= MAX_FIELDS {
+            return Err(format!("there are more than {MAX_FIELDS} headers; no server takes so many"));
         }
         self.0.retain(|field| field.place == Place::Own || !field.is(name));
         let place = if name.eq_ignore_ascii_case("host") { Place::Host } else { Place::Own };

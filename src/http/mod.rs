@@ -22,7 +22,6 @@ mod exchange;
 mod fields;
 mod form;
 mod framing;
-mod input;
 mod meter;
 mod output;
 mod place;
@@ -35,6 +34,7 @@ mod variables;
 mod version;
 mod write_out;
 
+use std::cell::Cell;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -44,7 +44,6 @@ use body::Body;
 use decoder::Decoder;
 use exchange::{Answered, exchange, receive};
 use framing::Head;
-pub use input::Input;
 use meter::Meter;
 use output::{Failures, Output};
 use place::{SideFile, write_stdout};
@@ -130,6 +129,8 @@ pub struct Requester<'a> {
     dump: Option<SideFile>,
     /// A connection that may be used again, and where it leads.
     kept: Option<(Origin, Option<Proxy>, Connection)>,
+    /// The answer by which a proxy refused the attempt the way to the server.
+    refusal: Option<Response>,
     /// How far the attempt's request has come.
     reach: Reach,
     /// Whether some of it went where the key that makes it safe did not go.
@@ -167,6 +168,7 @@ impl<'a> Requester<'a> {
             output,
             dump,
             kept: None,
+            refusal: None,
             reach: Reach::Nowhere,
             without_key: false,
             failed_body: Spool::new(plan.output.spool_folder.clone()),
@@ -278,15 +280,18 @@ impl<'a> Requester<'a> {
                 Err(failure) => return Err(failure),
             }
         }
+        let refusal = Cell::new(None);
         let tunnel = |connection: &mut Connection, waiter: &Waiter<'_>| {
-            proxy.as_ref().map_or(Ok(()), |proxy| proxy.tunnel(connection, &target, &self.plan.agent, waiter))
+            proxy.as_ref().map_or(Ok(()), |proxy| proxy.tunnel(connection, &target, &self.plan.agent, waiter, &refusal))
         };
         let over = proxy.as_ref().map(|proxy| Over {
             host: &proxy.host,
             port: proxy.port,
             tunnel: tunnels.then_some(&tunnel),
         });
-        let mut connection = self.connector.connect(&origin, over.as_ref(), waiter)?;
+        let connected = self.connector.connect(&origin, over.as_ref(), waiter);
+        self.refusal = refusal.take();
+        let mut connection = connected?;
         self.note_sending();
         let answered = exchange(&mut connection, &request, body, waiter, self.sender(body, waiter))?;
         self.last.peer = connection.peer();
@@ -492,6 +497,7 @@ impl AttemptRunner for Requester<'_> {
         self.attempts = facts.attempt;
         (self.reach, self.failed) = (Reach::Nowhere, Failed::None);
         self.without_key = false;
+        self.refusal = None;
         self.sightings = Sightings::default();
         self.last = Last { url: self.plan.url.to_string(), method: self.plan.method.clone(), ..Last::default() };
         self.connector.moments = Moments::default();
@@ -511,7 +517,8 @@ impl AttemptRunner for Requester<'_> {
             Err(Failure::Interrupted(signal)) => (Outcome::Interrupted(signal), None),
             Err(Failure::Fault { fault, text }) => {
                 self.last.failure = Some((fault.code(), text.clone()));
-                (Outcome::TransportFailed { code: fault.code(), may_pass: fault.may_pass(), error: text }, None)
+                let (code, prospect) = (fault.code(), fault.prospect());
+                (Outcome::TransportFailed { code, prospect, error: text }, self.refusal.take())
             }
         };
         let obstacle = match outcome {

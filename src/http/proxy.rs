@@ -1,5 +1,6 @@
 //! Proxies: which is used for which host, and how one is asked for the way through.
 
+use std::cell::Cell;
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
@@ -11,6 +12,7 @@ use super::address::without_password;
 use super::framing::Head;
 use crate::cause::cause;
 use crate::net::{Connection, Failure, Fault, Got, Origin, Waiter, percent_decoded};
+use crate::policy::response::Response;
 
 /// The port of a proxy whose URL has none, as curl has it.
 const PROXY_PORT: u16 = 1080;
@@ -28,13 +30,15 @@ pub struct Proxy {
 
 impl Proxy {
     /// Asks this proxy for a way through, which makes the connection one to somewhere else.
-    /// `agent` is the name of who asks; it may be empty.
+    /// `agent` is the name of who asks; it may be empty. `refusal` is set to the answer by which
+    /// the way is refused: it may say when to come back.
     pub fn tunnel(
         &self,
         connection: &mut Connection,
         to: &Origin,
         agent: &str,
         waiter: &Waiter<'_>,
+        refusal: &Cell<Option<Response>>,
     ) -> Result<(), Failure> {
         let told = |error: &dyn std::fmt::Display| format!("the proxy {}:{}: {error}", self.host, self.port);
         let lost = |error: &dyn std::fmt::Display| Failure::new(Fault::Receive, told(error));
@@ -61,7 +65,12 @@ impl Proxy {
                         Err(Failure::new(Fault::ProxyRefused, told(&remedy)))
                     }
                     status => {
-                        let fault = if status == 429 || status >= 500 { Fault::Receive } else { Fault::ProxyRefused };
+                        let fault = match status {
+                            429 => Fault::ProxyBusy,
+                            500.. => Fault::Receive,
+                            _ => Fault::ProxyRefused,
+                        };
+                        refusal.set(Some(Response { status, headers: head.fields, body: Vec::new() }));
                         Err(Failure::new(fault, told(&format!("it refuses the way to {target} with status {status}"))))
                     }
                 };

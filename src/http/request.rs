@@ -1,5 +1,7 @@
-//! A request as it is planned, and the head of each that is made of it. Pure.
+//! A request as it is planned, and the head of each that is made of it.
 
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -76,6 +78,15 @@ impl RequestPlan {
     pub fn range(&self) -> Option<Range> {
         let field = self.fields.iter().find(|field| field.is("range") && !field.is_absent)?;
         Some(Range::parse(field.line.split_once(':').map_or("", |(_, value)| value)))
+    }
+
+    /// The option by which this file, known by its device and number, is written.
+    pub fn option_that_writes(&self, file: (u64, u64)) -> Option<&'static str> {
+        let is = |path: &Option<PathBuf>| {
+            let metadata = path.as_ref().and_then(|path| fs::metadata(path).ok());
+            metadata.is_some_and(|metadata| (metadata.dev(), metadata.ino()) == file)
+        };
+        if is(&self.output.file) { Some("--output") } else { is(&self.dump_heads).then_some("--dump-header") }
     }
 
     /// The proxy for this origin; a socket that is given leads past any.

@@ -12,17 +12,20 @@ impl Schemes {
     pub const ALL: Self = Self { http: true, https: true };
 
     /// What a list makes of these: `name` and `+name` allow one more, `-name` takes one away,
-    /// `=name` is the only one so far. Schemes that are not spoken may be named too.
+    /// `=name` is the only one so far. Of several signs the last counts, as curl has it. Schemes
+    /// that are not spoken may be named too.
     pub fn changed(mut self, list: &str) -> Result<Self, String> {
-        for word in list.split(',').filter(|_| !list.is_empty()) {
-            let name = word.trim_start_matches(['=', '+', '-']).to_ascii_lowercase();
+        for word in list.split(',').filter(|word| !word.is_empty()) {
+            let bare = word.trim_start_matches(['=', '+', '-']);
+            let sign = word[..word.len() - bare.len()].chars().last().unwrap_or('+');
+            let name = bare.to_ascii_lowercase();
             if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
                 return Err(format!("'{list}' is no list of schemes; valid is one such as =https or -all,https"));
             }
-            if word.starts_with('=') {
+            if sign == '=' {
                 self = Self { http: false, https: false };
             }
-            let allowed = !word.starts_with('-');
+            let allowed = sign != '-';
             let all = name == "all";
             if all || name == "http" {
                 self.http = allowed;
@@ -67,11 +70,20 @@ mod tests {
             ("=https,http", true, true),
             ("=http,=https", false, true),
             ("=all", true, true),
+            ("=-http", false, true),
+            ("+-http", false, true),
+            ("=https,=-http", false, true),
+            ("-=http", true, false),
+            ("-all,-+http", true, false),
+            ("=-https,http", true, false),
+            ("=http,", true, false),
+            ("-http,,https", false, true),
+            (",", true, true),
         ] {
             let schemes = Schemes::ALL.changed(list).unwrap();
             assert_eq!((schemes.allow("http"), schemes.allow("https")), (http, https), "{list}");
         }
-        for wrong in ["=", "http,,https", "http, https", ",", "ht tp"] {
+        for wrong in ["=", "-", "=-", "-http,+", "http, https", "ht tp"] {
             assert!(Schemes::ALL.changed(wrong).is_err(), "{wrong}");
         }
     }

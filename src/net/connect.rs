@@ -129,7 +129,7 @@ impl<'a> Connector<'a> {
     ) -> Result<Connection, Failure> {
         let waiter = &waiter.connecting(self.plan.timeout);
         // What is wrong with certificates is found before anybody is bothered.
-        let config = if to.secure { Some(self.config()?) } else { None };
+        let config = if to.secure { Some(self.config(waiter)?) } else { None };
         let socket = match (&self.plan.unix_socket, over) {
             (Some(path), _) => unix(path, waiter)?,
             (None, Some(over)) => self.reach(over.host, over.port, Fault::ProxyName, waiter)?,
@@ -152,11 +152,11 @@ impl<'a> Connector<'a> {
         Ok(connection)
     }
 
-    fn config(&mut self) -> Result<Arc<ClientConfig>, Failure> {
+    fn config(&mut self, waiter: &Waiter<'_>) -> Result<Arc<ClientConfig>, Failure> {
         if let Some(config) = &self.tls {
             return Ok(Arc::clone(config));
         }
-        let config = self.plan.tls.config()?;
+        let config = self.plan.tls.config(waiter)?;
         self.tls = Some(Arc::clone(&config));
         Ok(config)
     }

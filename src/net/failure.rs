@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::exit::REQUEST_TIMED_OUT;
-use crate::policy::{Signal, TimeLimit};
+use crate::policy::{Prospect, Signal, TimeLimit};
 
 /// A failure of the transport, with curl's exit code for it (the codes of curl(1)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +48,8 @@ pub enum Fault {
     Receive,
     /// A proxy refuses the way to the host, and will again.
     ProxyRefused,
+    /// A proxy refuses it because it is asked too often.
+    ProxyBusy,
     /// The client certificate cannot be used.
     ClientCertificate,
     /// The body's coding is broken.
@@ -81,7 +83,7 @@ impl Fault {
             Self::Redirects => 47,
             Self::Empty => 52,
             Self::Send => 55,
-            Self::Receive | Self::ProxyRefused => 56,
+            Self::Receive | Self::ProxyRefused | Self::ProxyBusy => 56,
             Self::ClientCertificate => 58,
             Self::Certificate => 60,
             Self::Encoding => 61,
@@ -107,6 +109,15 @@ impl Fault {
                 | Self::Certificate
                 | Self::NoStore
         )
+    }
+
+    /// What another attempt could come to.
+    pub fn prospect(self) -> Prospect {
+        match self {
+            Self::ProxyBusy => Prospect::BetterAfterRest,
+            _ if self.may_pass() => Prospect::Better,
+            _ => Prospect::Same,
+        }
     }
 }
 

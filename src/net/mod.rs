@@ -5,6 +5,7 @@ mod connect;
 mod connection;
 mod dns;
 mod failure;
+mod input;
 mod names;
 pub mod tls;
 mod waiter;
@@ -12,6 +13,7 @@ mod waiter;
 pub use connect::{ConnectPlan, Connector, Moments, Origin, Over, Redirection};
 pub use connection::{Connection, Got};
 pub use failure::{Failure, Fault};
+pub use input::{Input, Reader};
 pub use names::Family;
 pub use waiter::{Ends, Waiter};
 

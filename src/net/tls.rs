@@ -1,8 +1,8 @@
 //! TLS by rustls: whom to trust, who one is, and what a failure means.
 
+use std::env::split_paths;
 use std::fmt::Write as _;
-use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,9 +14,16 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls_native_certs::{load_certs_from_paths, load_native_certs};
 
 use super::failure::{Failure, Fault};
+use super::input::Input;
+use super::waiter::Waiter;
 use crate::cause::cause;
+use crate::config::env::Environment;
+
+/// The most bytes of a file of certificates or keys; the system's store has a quarter of a MiB.
+const MOST_BYTES: u64 = 16 * 1024 * 1024;
 
 /// What is said of a file without a key that can be read.
 const NO_KEY: &str = "there is no private key in it that can be read (give one by --key; one with a passphrase is not \
@@ -32,15 +39,70 @@ pub struct TlsPlan {
     pub insecure: bool,
     /// The file with certificates to trust in place of the system's, and what names it.
     pub authorities: Option<(&'static str, PathBuf)>,
-    /// The file that has the system's in place of another, and what names it.
-    pub store_file: Option<(&'static str, PathBuf)>,
+    /// Where the system's are, if not where they are looked for.
+    pub store: Store,
     /// The client's certificate and key (`--cert`, `--key`).
     pub identity: Option<(PathBuf, PathBuf)>,
 }
 
+/// Where the system's certificates are; nothing for where they are looked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Store {
+    /// A file.
+    pub file: Option<PathBuf>,
+    /// Folders.
+    pub folders: Vec<PathBuf>,
+}
+
+/// The variable that names the store's file.
+const STORE_FILE: &str = "SSL_CERT_FILE";
+
+impl Store {
+    /// What `SSL_CERT_FILE` and `SSL_CERT_DIR` name.
+    pub fn named_by(environment: &dyn Environment) -> Self {
+        let folders = environment.get("SSL_CERT_DIR").unwrap_or_default();
+        let folders = split_paths(&folders).filter(|folder| !folder.as_os_str().is_empty()).collect();
+        Self { file: environment.get(STORE_FILE).map(PathBuf::from), folders }
+    }
+
+    /// The certificates in it.
+    fn load(&self, waiter: &Waiter<'_>) -> Result<Vec<CertificateDer<'static>>, Failure> {
+        let (mut found, mut errors) = (Vec::new(), Vec::new());
+        if let Some(path) = &self.file {
+            let named = format!("{STORE_FILE}: {}", path.display());
+            let pem = read(path, &named, Fault::NoStore, waiter)?;
+            let mut all = CertificateDer::pem_slice_iter(&pem);
+            // Those of a folder may be there all the same, but somebody means these.
+            let Some(Ok(first)) = all.next() else {
+                return Err(Failure::new(Fault::NoStore, format!("{named}: {NO_CERTIFICATE}")));
+            };
+            found.push(first);
+            found.extend(all.flatten());
+        }
+        let loaded = match &self.folders[..] {
+            [] if self.file.is_some() => Vec::new(),
+            [] => vec![load_native_certs()],
+            folders => folders.iter().map(|folder| load_certs_from_paths(None, Some(folder))).collect(),
+        };
+        for each in loaded {
+            found.extend(each.certs);
+            errors.extend(each.errors);
+        }
+        if found.is_empty() {
+            let mut text = "there is no store of trusted certificates".to_owned();
+            for error in errors.iter().take(3) {
+                let _ = write!(text, "; {error}");
+            }
+            text.push_str(": install ca-certificates, or name one by --cacert FILE or SSL_CERT_FILE");
+            return Err(Failure::new(Fault::NoStore, text));
+        }
+        Ok(found)
+    }
+}
+
 impl TlsPlan {
     /// What sessions are made by. Fails where a certificate or the store cannot be read.
-    pub fn config(&self) -> Result<Arc<ClientConfig>, Failure> {
+    pub fn config(&self, waiter: &Waiter<'_>) -> Result<Arc<ClientConfig>, Failure> {
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
@@ -48,20 +110,34 @@ impl TlsPlan {
         let builder = if self.insecure {
             builder.dangerous().with_custom_certificate_verifier(Arc::new(Anybody(provider)))
         } else {
-            let place = self.authorities.as_ref().or(self.store_file.as_ref());
-            let place = place.map_or_else(|| "the system's store".to_owned(), named);
-            let trusted = Trusted::new(self.authorities()?, &place, &provider)?;
+            let (place, found) = match (&self.authorities, &self.store.file) {
+                (Some((place, path)), _) => {
+                    let named = format!("{place}: {}", path.display());
+                    let pem = read(path, &named, Fault::NoStore, waiter)?;
+                    let found = certificates(&pem, &named, Fault::NoStore)?;
+                    (named, found)
+                }
+                (None, Some(path)) => (format!("{STORE_FILE}: {}", path.display()), self.store.load(waiter)?),
+                (None, None) => ("the system's store".to_owned(), self.store.load(waiter)?),
+            };
+            let trusted = Trusted::new(found, &place, &provider)?;
             builder.dangerous().with_custom_certificate_verifier(Arc::new(trusted))
         };
         let config = match &self.identity {
             None => Ok(builder.with_no_client_auth()),
             Some((certificate, key)) => {
                 let name = certificate.display().to_string();
-                let chain = certificates(certificate, &name, Fault::ClientCertificate)?;
+                let pem = read(certificate, &name, Fault::ClientCertificate, waiter)?;
+                let chain = certificates(&pem, &name, Fault::ClientCertificate)?;
                 let unusable = |path: &Path, what: String| {
                     Failure::new(Fault::ClientCertificate, format!("{}: {what}", path.display()))
                 };
-                let pem = fs::read(key).map_err(|error| unusable(key, cause(&error)))?;
+                // Both may be in one pipe, which is read once.
+                let pem = if key == certificate {
+                    pem
+                } else {
+                    read(key, &key.display().to_string(), Fault::ClientCertificate, waiter)?
+                };
                 let private = PrivateKeyDer::from_pem_slice(&pem).map_err(|_| unusable(key, NO_KEY.into()))?;
                 builder.with_client_auth_cert(chain, private).map_err(|error| match error {
                     rustls::Error::InconsistentKeys(_) => {
@@ -75,27 +151,6 @@ impl TlsPlan {
             }
         };
         config.map(Arc::new)
-    }
-
-    /// The certificates that are trusted; never none.
-    fn authorities(&self) -> Result<Vec<CertificateDer<'static>>, Failure> {
-        if let Some(file) = &self.authorities {
-            return certificates(&file.1, &named(file), Fault::NoStore);
-        }
-        if let Some(file) = &self.store_file {
-            // Those of a folder may be there all the same, but somebody means these.
-            one_certificate(file)?;
-        }
-        let found = rustls_native_certs::load_native_certs();
-        if found.certs.is_empty() {
-            let mut text = "there is no store of trusted certificates".to_owned();
-            for error in found.errors.iter().take(3) {
-                let _ = write!(text, "; {error}");
-            }
-            text.push_str(": install ca-certificates, or name one by --cacert FILE or SSL_CERT_FILE");
-            return Err(Failure::new(Fault::NoStore, text));
-        }
-        Ok(found.certs)
     }
 }
 
@@ -173,28 +228,26 @@ fn is_of_authority(reason: &rustls::CertificateError) -> bool {
     matches!(reason, rustls::CertificateError::Other(other) if other.to_string() == "CaUsedAsEndEntity")
 }
 
-/// A file as messages name it: by what names it, too.
-fn named((place, path): &(&'static str, PathBuf)) -> String {
-    format!("{place}: {}", path.display())
-}
-
-/// Fails where the first certificate of a file cannot be read.
-fn one_certificate(file: &(&'static str, PathBuf)) -> Result<(), Failure> {
-    let wrong = |what: &str| Failure::new(Fault::NoStore, format!("{}: {what}", named(file)));
-    let pem = fs::read(&file.1).map_err(|error| wrong(&cause(&error)))?;
-    match CertificateDer::pem_slice_iter(&pem).next() {
-        Some(Ok(_)) => Ok(()),
-        _ => Err(wrong(NO_CERTIFICATE)),
+/// What a file or a pipe holds; signals and limits are heard meanwhile.
+fn read(path: &Path, named: &str, fault: Fault, waiter: &Waiter<'_>) -> Result<Vec<u8>, Failure> {
+    let input = Input::new(waiter.clone());
+    let mut content = Vec::new();
+    let read = input.open_file(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut content));
+    if let Some(ended) = input.ended() {
+        return Err(ended);
     }
+    read.map_err(|error| Failure::new(fault, format!("{named}: {}", cause(&error))))?;
+    if content.len() as u64 > MOST_BYTES {
+        return Err(Failure::new(fault, format!("{named}: it has more than 16 MiB, the most that is read of it")));
+    }
+    Ok(content)
 }
 
-fn certificates(path: &Path, named: &str, fault: Fault) -> Result<Vec<CertificateDer<'static>>, Failure> {
-    let wrong = |what: &str| Failure::new(fault, format!("{named}: {what}"));
-    let pem = fs::read(path).map_err(|error| wrong(&cause(&error)))?;
-    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+fn certificates(pem: &[u8], named: &str, fault: Fault) -> Result<Vec<CertificateDer<'static>>, Failure> {
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     match found {
         Ok(found) if !found.is_empty() => Ok(found),
-        _ => Err(wrong(NO_CERTIFICATE)),
+        _ => Err(Failure::new(fault, format!("{named}: {NO_CERTIFICATE}"))),
     }
 }
 

@@ -28,6 +28,7 @@ pub struct Ends {
 }
 
 /// What an attempt waits with.
+#[derive(Clone)]
 pub struct Waiter<'a> {
     clock: &'a dyn WaitingClock,
     ends: Ends,

@@ -6,7 +6,7 @@ use std::fmt;
 use super::matcher::Term;
 use super::preset::{Preset, Row};
 use super::watch::Sightings;
-use super::{Mode, Outcome, Signal, StartFailure};
+use super::{Mode, Outcome, Prospect, Signal, StartFailure};
 
 /// What an outcome means for the next attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -300,8 +300,14 @@ fn by_default(evidence: &Evidence<'_>) -> Verdict {
         Outcome::Exited(BROKEN_PIPE) | Outcome::Signaled(Signal::PIPE) => (Class::Permanent, "default:broken-pipe"),
         Outcome::Exited(_) => (Class::Transient, "default:exit"),
         Outcome::Responded(_) => (Class::Permanent, "default:http"),
-        Outcome::TransportFailed { may_pass: true, .. } => (Class::Transient, "default:transport"),
-        Outcome::TransportFailed { .. } => (Class::Permanent, "default:transport"),
+        Outcome::TransportFailed { prospect, .. } => {
+            let class = match prospect {
+                Prospect::Same => Class::Permanent,
+                Prospect::Better => Class::Transient,
+                Prospect::BetterAfterRest => Class::Throttling,
+            };
+            (class, "default:transport")
+        }
         Outcome::Signaled(_) => (Class::Transient, "default:signal"),
         Outcome::TimedOut(_) => (Class::Transient, "default:timeout"),
         Outcome::NotStarted { failure: StartFailure::Transient, .. } => (Class::Transient, "default:not-started"),

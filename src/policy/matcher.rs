@@ -119,46 +119,84 @@ impl Term {
         })
     }
 
+    /// The statuses that all of its conditions on one allow.
+    fn statuses(&self) -> RangeInclusive<u16> {
+        self.0.iter().fold(0..=u16::MAX, |left, atom| match atom {
+            Atom::Http(range) => *left.start().max(range.start())..=*left.end().min(range.end()),
+            _ => left,
+        })
+    }
+
     /// Why it can hold for no outcome, if that is so: an attempt ends in one way, with one code.
     fn contradiction(&self) -> Option<String> {
-        let (mut codes, mut statuses, mut names) = (0..=u8::MAX, 0..=u16::MAX, Vec::new());
-        let mut ends = Vec::new();
+        let (mut codes, mut names, mut ends) = (0..=u8::MAX, Vec::new(), Vec::new());
+        let (statuses, has) = (self.statuses(), |wanted: fn(&Atom) -> bool| self.0.iter().any(wanted));
         for atom in &self.0 {
             match atom {
                 Atom::Exit(range) => codes = *codes.start().max(range.start())..=*codes.end().min(range.end()),
-                Atom::Http(range) => statuses = *statuses.start().max(range.start())..=*statuses.end().min(range.end()),
                 Atom::Error(name) => names.push(name),
                 Atom::Signal(signal) => ends.push(Some(*signal)),
                 Atom::Timeout => ends.push(None),
-                Atom::Pattern(_) | Atom::Any | Atom::Default => {}
+                Atom::Http(_) | Atom::Pattern(_) | Atom::Any | Atom::Default => {}
             }
         }
-        let exits = self.0.iter().any(|atom| matches!(atom, Atom::Exit(_)));
+        let exits = has(|atom| matches!(atom, Atom::Exit(_)));
+        // What was told of an answer counts only where a program failed by itself.
+        let answered = has(|atom| matches!(atom, Atom::Http(_) | Atom::Error(_)));
+        let without_answer = !ends.is_empty() || codes == (0..=0);
         let differ = |ends: &[Option<Signal>]| ends.windows(2).any(|two| two[0] != two[1]);
         let is_success = codes == (0..=0) && self.0.contains(&Atom::Any);
         let several = codes.is_empty()
             || statuses.is_empty()
             || names.windows(2).any(|two| two[0] != two[1])
             || differ(&ends)
-            || (exits && !ends.is_empty());
+            || (exits && !ends.is_empty())
+            || (answered && without_answer);
         let either = || self.0.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
         if several {
             Some(format!(
                 "'{self}' can never hold: an attempt ends in one way only; for any of them write {}",
                 either()
             ))
+        } else if let (Some(status), true) = (bodiless(&statuses), has(Atom::is_of_body)) {
+            Some(format!("'{self}' can never hold: an answer with status {status} has no body"))
         } else {
             is_success.then(|| format!("'{self}' can never hold: 'any' stands for failures, and 0 is none; write 0"))
         }
     }
 
-    /// Whether it can hold for a request.
-    pub fn may_speak_of_a_request(&self) -> bool {
-        self.0.iter().all(|atom| match atom {
-            Atom::Exit(_) | Atom::Signal(_) => false,
-            Atom::Pattern(pattern) => pattern.stream == Stream::Body,
-            _ => true,
-        })
+    /// Why it cannot give this class to a request, if that is so. `head_only` says that no
+    /// answer has a body.
+    pub fn obstacle_for_a_request(&self, class: Class, head_only: bool) -> Option<&'static str> {
+        let has = |wanted: &dyn Fn(&Atom) -> bool| self.0.iter().any(wanted);
+        let of_command = |atom: &Atom| match atom {
+            Atom::Exit(_) | Atom::Signal(_) => true,
+            Atom::Pattern(pattern) => pattern.stream != Stream::Body,
+            _ => false,
+        };
+        // What is said of failures only.
+        let of_failure = |atom: &Atom| match atom {
+            Atom::Any | Atom::Error(_) => true,
+            Atom::Default => class != Class::Success,
+            _ => false,
+        };
+        let statuses = self.statuses();
+        if has(&of_command) {
+            Some(
+                "speaks of a command and can never hold for a request; write http:503 or http:2xx for a status, \
+                 body:/RE/ for a body, error:CODE, timeout, any (every failure, also without an answer) or default",
+            )
+        } else if *statuses.end() < 200 {
+            Some("can never hold: the status of an answer is 200 at least; write http:2xx or http:5xx")
+        } else if *statuses.end() < 400 && has(&of_failure) {
+            Some("can never hold: it names a success and speaks of failures; write the status alone")
+        } else if *statuses.start() >= 400 && class == Class::Success && self.is_default() {
+            Some("can never hold: by default that status is no success; write the status alone")
+        } else if head_only && has(&Atom::is_of_body) {
+            Some("can never hold: only a head is asked for, which has no body")
+        } else {
+            None
+        }
     }
 
     /// Whether it holds. `default` is the class without the user's rules, `wanted` the
@@ -169,7 +207,17 @@ impl Term {
     }
 }
 
+/// The status that is the only one left of these, where answers with it have no body.
+fn bodiless(statuses: &RangeInclusive<u16>) -> Option<u16> {
+    let only = (statuses.start() == statuses.end()).then_some(*statuses.start());
+    only.filter(|status| [204, 304].contains(status))
+}
+
 impl Atom {
+    fn is_of_body(&self) -> bool {
+        matches!(self, Self::Pattern(pattern) if pattern.stream == Stream::Body)
+    }
+
     fn matches(&self, evidence: &Evidence<'_>, default: Class, wanted: Class) -> bool {
         let outcome = evidence.outcome;
         match self {
@@ -501,6 +549,7 @@ mod tests {
             "stdout:/a,b and c/",
             "stderr:/x\\/y/i",
             "output:/^\\d+$/",
+            "output:/(?-u:\\w){300}/",
             "body:/\"code\"/",
             "any",
             "default",
@@ -513,6 +562,11 @@ mod tests {
             "http:5xx and http:503",
             "signal:RTMIN",
             "signal:RTMIN+1 and any",
+            "timeout and body:/x/",
+            "http:500-501 and http:501-502",
+            "0-1 and http:503",
+            "http:204-205 and body:/x/",
+            "http:1xx",
         ] {
             let terms = parse(list).unwrap();
             assert_eq!(terms.len(), 1, "{list}");
@@ -550,6 +604,9 @@ mod tests {
             ("stdout:/(/", "cannot be read at character 1: unclosed group"),
             ("stdout:/ab)/", "at character 3"),
             ("stdout:/x{99999}{99999}/", "cannot be read"),
+            // As the manual says.
+            ("stdout:/\\w{300}/", "size limit"),
+            ("stdout:/a(?=b)/", "look-around"),
             ("1 2", "comma"),
             ("stdout:/x/q", "comma"),
             ("1 and", "missing after '1 and'"),
@@ -569,10 +626,46 @@ mod tests {
             ("http:503 and http:404", "never"),
             ("error:A and error:B", "never"),
             ("0 and any", "'any' stands for failures"),
+            ("timeout and http:503", "write timeout,http:503"),
+            ("signal:KILL and error:A", "never"),
+            ("0 and http:200", "write 0,http:200"),
+            ("http:204 and body:/x/", "status 204 has no body"),
+            ("http:3xx and body:/x/ and http:304-399 and http:300-304", "status 304 has no body"),
         ] {
             let error = parse(list).unwrap_err();
             assert!(error.contains(hint), "{list}: {error}");
             assert!(!error.contains('\n'), "{error}");
         }
+    }
+
+    #[test]
+    fn what_can_give_a_class_to_a_request_is_told_from_what_cannot() {
+        let obstacle = |list: &str, class, head_only| parse(list).unwrap()[0].obstacle_for_a_request(class, head_only);
+        for (list, class) in [
+            ("http:2xx", Class::Transient),
+            ("http:100-599", Class::Transient),
+            ("http:200 and body:/x/", Class::Permanent),
+            ("http:300-599 and any", Class::Transient),
+            ("http:503 and default", Class::Permanent),
+            ("http:200 and default", Class::Success),
+            ("default", Class::Success),
+            ("timeout and body:/x/", Class::Permanent),
+            ("http:503 and error:A", Class::Throttling),
+        ] {
+            assert_eq!(obstacle(list, class, false), None, "{list}");
+        }
+        for (list, class, said) in [
+            ("7", Class::Transient, "speaks of a command"),
+            ("any and stdout:/x/", Class::Transient, "speaks of a command"),
+            ("http:1xx", Class::Transient, "200 at least"),
+            ("http:2xx and any", Class::Transient, "speaks of failures"),
+            ("default and http:200", Class::Transient, "speaks of failures"),
+            ("http:200-399 and error:A", Class::Success, "speaks of failures"),
+            ("http:500 and default", Class::Success, "no success"),
+        ] {
+            assert!(obstacle(list, class, false).is_some_and(|text| text.contains(said)), "{list}");
+        }
+        assert!(obstacle("http:503 and body:/x/", Class::Transient, true).is_some());
+        assert_eq!(obstacle("http:503 and error:A", Class::Transient, true), None);
     }
 }

@@ -25,7 +25,7 @@ pub use budget::{Answer, Budget, BudgetPlan, Entry, Grant, Operation, Start};
 pub use classify::{Class, Classifier, Evidence, Verdict};
 pub use decision::{Decision, Obstacle, Retry, StopReason};
 pub use limits::{Limits, Passed};
-pub use outcome::{Outcome, StartFailure, TimeLimit};
+pub use outcome::{Outcome, Prospect, StartFailure, TimeLimit};
 pub use preset::{Preset, Row};
 pub use quota::{FIRST_SUCCESS_REFUND, MOST_REFILL, NANO, QuotaPlan, RetryQuota};
 pub use rate_limiter::RateLimiter;

@@ -31,6 +31,17 @@ pub enum StartFailure {
     Transient,
 }
 
+/// What another attempt could come to after a failure of the transport.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Prospect {
+    /// The same.
+    Same,
+    /// It could fare better.
+    Better,
+    /// It could after a rest: who leads to the server is asked too often.
+    BetterAfterRest,
+}
+
 /// How one attempt ended. A failed attempt is an outcome, never an error of retryx.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
@@ -46,8 +57,8 @@ pub enum Outcome {
     TransportFailed {
         /// curl's exit code for it.
         code: u8,
-        /// Whether another attempt could fare better.
-        may_pass: bool,
+        /// What another attempt could come to.
+        prospect: Prospect,
         /// More, in words.
         error: String,
     },

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use rustix::event::{Timespec, poll};
+use rustix::fs::FileType;
 use serde_json::{Map, Value, json};
 
 use super::text::say;
@@ -54,6 +55,12 @@ impl<'a> Json<'a> {
             }
         };
         Ok(Self { plan, target: Some(target), name })
+    }
+
+    /// The regular file that is written: its device and number.
+    pub fn file(&self) -> Option<(u64, u64)> {
+        let stat = rustix::fs::fstat(self.target.as_ref()?).ok()?;
+        FileType::from_raw_mode(stat.st_mode).is_file().then_some((stat.st_dev, stat.st_ino))
     }
 
     fn write(&mut self, mut event: Map<String, Value>, kind: &str, time: SystemTime) {

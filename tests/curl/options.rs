@@ -144,6 +144,10 @@ fn words_that_cannot_be_meant_are_told_from_urls() {
     http(&["-s", "-H", &url, "-f"]).exited(3).says(&["needs a URL", "--header took"]);
     lab.write("headers", "X-A: 1\n\nnonsense\n");
     http(&["-H", "@headers", &url]).exited(125).says(&["headers, line 3: a header is written as"]);
+    for (lines, said) in [(5001, "headers, line 49"), (500_000, "headers: it has more than 1 MiB")] {
+        lab.write("headers", "a:b\n".repeat(lines));
+        http(&["-H", "@headers", &url]).exited(125).says(&[said, "more than"]);
+    }
     http(&["-F", "a=@x,y", &url]).exited(125).says(&["several files", "a=@\"x,y\""]);
     lab.write("file", "");
     http(&["--create-dirs", "-o", "file/x/y", &url]).exited(125).says(&["--create-dirs: file/x"]);
@@ -156,8 +160,11 @@ fn words_that_cannot_be_meant_are_told_from_urls() {
     for header in ["Content-Length: 5", "Content-Length:", "Transfer-Encoding: chunked"] {
         http(&["-d", "x", "-H", header, &url]).exited(125).says(&["leave"]);
     }
-    for [option, value] in [["-A", "a\r\nX: 1"], ["-e", "a\nX: 1"], ["-b", "a=b\r\nX: 1"], ["-r", "0-1\r\nX: 1"]] {
+    for [option, value] in [["-A", "a\r\nX: 1"], ["-e", "a\nX: 1"], ["-b", "a=b\r\nX: 1"]] {
         http(&[option, value, &url]).exited(125).says(&["breaks the line"]);
+    }
+    for range in ["5,7", "", "-", "abc", "5x", "7-3", "1--2", "bytes=1-2", "0-1\r\nX: 1"] {
+        http(&[&format!("--range={range}"), &url]).exited(125).says(&["--range: ", "0-499"]);
     }
     http(&["-F", "a=b;type=x\r\nX: 1", &url]).exited(125).says(&["breaks the line"]);
     // Only those that are right have asked anything.
@@ -274,5 +281,23 @@ fn secrets_come_from_files_and_variables() {
     ] {
         lab.bare("http").words(words).arg(&url).finish().exited(125).says(&[said]);
     }
+    assert!(server.take().is_empty());
+}
+
+/// The difference "timeout-of-attempts".
+#[test]
+fn the_limit_on_an_attempt_does_not_count_the_reading_of_input() {
+    let lab = Lab::new();
+    let server = Server::start();
+    let url = format!("http://{}/x", server.address);
+    let late = |program: &str| {
+        let script = format!("{{ sleep 1.5; echo late; }} | {program} -sS -m 1 -T - $0");
+        lab.shell(&script).arg(&url).finish()
+    };
+    late("curl").exited(28);
+    server.take();
+    late("retryx -n 1 http").exited(0);
+    assert_eq!(server.take().len(), 1);
+    late("retryx -n 1 --total-timeout 1 http").exited(28).says(&["--total-timeout"]);
     assert!(server.take().is_empty());
 }

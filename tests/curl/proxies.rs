@@ -153,6 +153,24 @@ fn refused_tunnels() {
 }
 
 #[test]
+fn a_proxy_that_refuses_the_way_says_when_to_come_back() {
+    let lab = Lab::new();
+    let busy = Tunnels::start(|_| "HTTP/1.1 503 Busy\r\nRetry-After: 3\r\n\r\n");
+    let slow = Tunnels::start(|_| "HTTP/1.1 429 Slow\r\nretry-after: 3\r\n\r\n");
+    for (proxy, class) in [(busy, "transient"), (slow, "throttling")] {
+        let run = |words: &str| {
+            let run = lab.run(words).words("http -k -d x -x").arg(format!("127.0.0.1:{}", proxy.port));
+            run.arg("https://proxied.example:1/").finish()
+        };
+        let refused = run("--max-retry-after 2");
+        refused.exited(56).stopped(1, "server_delay");
+        assert_eq!(refused.each("attempt_finished", "class"), [class]);
+        assert_eq!(refused.last()["server_delay_ms"], 3000.0);
+        run("--deadline 2").exited(56).stopped(1, "server_delay");
+    }
+}
+
+#[test]
 fn a_silent_proxy_is_bounded_by_the_limit_on_connecting() {
     let lab = Lab::new();
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");

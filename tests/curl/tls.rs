@@ -9,6 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use rustix::process::Signal;
+
 use crate::server::Server;
 use crate::support::{Finished, Lab, Running, has_programs, is_root, skip, wait_until};
 
@@ -227,6 +229,50 @@ fn without_a_store_it_is_said_how_to_get_one() {
     };
     inside("-sS").exited(77).says(&["no store", "ca-certificates", "--cacert"]);
     inside("-k").exited(0);
+}
+
+#[test]
+fn certificates_that_never_come_or_never_end_are_not_waited_for() {
+    let lab = lab!();
+    let server = TlsServer::start(&lab, "good", "");
+    lab.tool("mkfifo", &["silent"]);
+    lab.write("huge", "");
+    std::fs::File::options().write(true).open(lab.path("huge")).unwrap().set_len(1 << 32).unwrap();
+    let ways = ["--cacert F", "--cacert ca.pem --cert F", "--cacert ca.pem --cert client.crt --key F"];
+    for way in ways.into_iter().chain(["CURL_CA_BUNDLE", "SSL_CERT_FILE"]) {
+        for (file, limit) in
+            [("silent", "--timeout 0.2"), ("silent", "--total-timeout 0.2"), ("/dev/zero", ""), ("huge", "")]
+        {
+            let script = "ulimit -d 98304; exec retryx -n 1 $L http -4 $W $U";
+            let options = if way.starts_with('-') { way.replace('F', file) } else { String::new() };
+            let run = lab.shell(script).env("L", limit).env("W", options).env("U", server.url());
+            let run = if way.starts_with('-') { run } else { run.env(way, file) }.finish();
+            if limit.is_empty() {
+                run.says(&["16 MiB", file]);
+            } else {
+                run.exited(28);
+            }
+        }
+        let options = if way.starts_with('-') { way.replace('F', "silent") } else { String::new() };
+        let run = lab.run("http -4").words(&options).arg(server.url());
+        let run = if way.starts_with('-') { run } else { run.env(way, "silent") }.start();
+        run.events.wait("attempt_started", 1);
+        run.signal(Signal::TERM);
+        run.finish().died_of(Signal::TERM);
+    }
+}
+
+#[test]
+fn certificates_are_read_from_pipes() {
+    let lab = lab!();
+    let server = TlsServer::start(&lab, "good", "-Verify 1 -CAfile ca.pem -verify_return_error");
+    let script = "exec retryx -n 1 http -4 --cacert <(cat ca.pem) --cert <(cat client.both) $0";
+    let run = lab.bash(script).arg(server.url());
+    run.finish().exited(0);
+    let script =
+        "SSL_CERT_FILE=<(cat ca.pem) exec retryx -n 1 http -4 --cert <(cat client.crt) --key <(cat client.key) $0";
+    let run = lab.bash(script).arg(server.url());
+    run.finish().exited(0);
 }
 
 #[test]

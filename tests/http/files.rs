@@ -532,3 +532,32 @@ fn the_name_of_a_folder_is_refused_before_anything_is_sent() {
     }
     assert_eq!(server.connections(), 0);
 }
+
+#[test]
+fn events_have_a_file_of_their_own() {
+    let lab = Lab::new();
+    let server = Server::new([Answer::new(200, &[], "good")]);
+    std::fs::create_dir(lab.path("d")).unwrap();
+    let events = lab.write("d/x", "");
+    std::os::unix::fs::symlink("x", lab.path("d/y")).unwrap();
+    for (words, said) in [
+        ("-o d/x", "--output"),
+        ("-o d/../d/y", "--output"),
+        ("--output-dir d -O --url", "--output"),
+        ("-D d/y", "--dump-header"),
+        ("-T d/x", "read from"),
+        ("-d @d/y", "read from"),
+        ("--data-binary @d/x", "read from"),
+        ("-F a=@d/x", "read from"),
+        ("-H @d/x", "read from"),
+    ] {
+        let run = lab.bare("--events").arg(&events).words("http").words(words).arg(server.url("/x")).finish();
+        run.exited(125).says(&["--events", said, "same file"]);
+        assert_eq!(std::fs::read(&events).unwrap(), b"");
+    }
+    let run = lab.bash("exec retryx --events fd:3 http -o d/x $0 3>>d/y").arg(server.url("/x")).finish();
+    run.exited(125).says(&["--events", "--output"]);
+    assert!(server.requests().is_empty());
+    // What is no file is nobody's.
+    lab.bare("--events /dev/null http -o /dev/null -d @/dev/null").arg(server.url("/x")).finish().exited(0);
+}

@@ -178,6 +178,7 @@ fn an_endless_input_is_no_excuse() {
         let run = http(&lab, &format!("{words} --total-timeout 0.1"), "http://127.0.0.1:1/").finish();
         run.exited(28).says(&["--total-timeout"]);
     }
+    http(&lab, "-H @/dev/zero", "http://127.0.0.1:1/").finish().exited(125).says(&["/dev/zero", "1 MiB"]);
 }
 
 #[test]

@@ -279,6 +279,16 @@ fn rules_that_could_never_hold_for_a_request_are_refused() {
             get(option, rule).finish().exited(125).says(&[&said, "http:503", "body:/RE/", "any"]);
         }
     }
+    for rule in
+        ["http:1xx", "http:2xx and any", "default and http:200", "timeout and http:503", "http:304 and body:/x/"]
+    {
+        get("--retry-on", rule).finish().exited(125).says(&["--retry-on: ", rule, "can never hold"]);
+    }
+    for words in ["-I", "-X HEAD", "-I -X GET"] {
+        let ask = |rule: &str| get("--retry-on", rule).words(words).finish();
+        ask("body:/x/").exited(125).says(&["--retry-on: 'body:/x/' can never hold", "a head"]);
+        ask("http:503").exited(0);
+    }
     // A variable may be set for commands too, but a list that says nothing of requests is a mistake.
     let run = || lab.run("http").arg(server.url("/"));
     run().env("RETRYX_FAIL_ON", "7,signal:KILL").finish().exited(125).says(&["RETRYX_FAIL_ON: '7'"]);

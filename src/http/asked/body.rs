@@ -11,7 +11,7 @@ use crate::cli::{Given, UsageError};
 use crate::http::address::percent_encoded;
 use crate::http::body::Body;
 use crate::http::form::{Part, Source};
-use crate::http::input::Input;
+use crate::net::Input;
 
 /// What the body is.
 #[derive(Debug, Clone, PartialEq, Eq)]

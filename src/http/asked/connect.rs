@@ -10,7 +10,7 @@ use crate::cli::options::Id;
 use crate::cli::{Given, UsageError};
 use crate::config::env::Environment;
 use crate::http::proxy::Proxies;
-use crate::net::tls::TlsPlan;
+use crate::net::tls::{Store, TlsPlan};
 use crate::net::{ConnectPlan, Family, Origin, Redirection};
 use crate::units::parse_duration;
 
@@ -57,7 +57,7 @@ impl Asked<'_> {
             tls: TlsPlan {
                 insecure: self.has(Id::Insecure),
                 authorities: self.path(Id::Cacert).map(|path| ("--cacert", path)).or_else(|| named("CURL_CA_BUNDLE")),
-                store_file: named("SSL_CERT_FILE"),
+                store: Store::named_by(environment),
                 identity,
             },
         })

@@ -19,7 +19,6 @@ use super::USER_AGENT;
 use super::address::{add_file_name, add_query, given_url, parse_url};
 use super::body::Body;
 use super::fields::{Fields, Place};
-use super::input::Input;
 use super::redirect::RedirectPlan;
 use super::refusal::Refusal;
 use super::request::{RequestPlan, Safety};
@@ -29,7 +28,7 @@ use crate::cause::cause;
 use crate::cli::options::{Id, OPTIONS};
 use crate::cli::{EXPAND, Given, UsageError};
 use crate::config::env::Environment;
-use crate::net::percent_decoded;
+use crate::net::{Input, percent_decoded};
 
 /// The most redirects, as curl has it.
 const MAX_REDIRECTS: u32 = 50;
@@ -176,7 +175,8 @@ impl<'a> Asked<'a> {
         }
         if let Some(referer) = self.text(Id::Referer)?.filter(|referer| !referer.is_empty()) {
             if referer.ends_with(";auto") {
-                let what = "';auto' is not known: the same Referer is sent along redirects; give it without";
+                let what = "';auto' is not known: along redirects the same Referer is sent, to the same origin only; \
+                            give it without";
                 return Err(UsageError(format!("--referer: {what}")).into());
             }
             fields.set(Place::Referer, "Referer", referer);
@@ -184,7 +184,7 @@ impl<'a> Asked<'a> {
         if let Some(cookies) = self.cookies()? {
             fields.set(Place::Cookie, "Cookie", &cookies);
         }
-        if let Some(range) = self.text(Id::Range)? {
+        if let Some(range) = self.range()? {
             fields.set(Place::Range, "Range", &format!("bytes={range}"));
         }
         match kind {
@@ -331,6 +331,31 @@ impl<'a> Asked<'a> {
         Ok(cookies)
     }
 
+    /// The bytes that `-r` asks for, as they are sent: a number alone is where they begin.
+    fn range(&self) -> Result<Option<String>, UsageError> {
+        let Some(given) = self.text(Id::Range)? else { return Ok(None) };
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        if is_number(given) {
+            return Ok(Some(format!("{given}-")));
+        }
+        let is_part = |part: &str| {
+            let Some((first, last)) = part.trim_matches(' ').split_once('-') else { return false };
+            let runs_on =
+                first.parse().ok().zip(last.parse().ok()).is_none_or(|(first, last): (u64, u64)| first <= last);
+            match (first, last) {
+                ("", last) => is_number(last),
+                (first, "") => is_number(first),
+                (first, last) => is_number(first) && is_number(last) && runs_on,
+            }
+        };
+        if !given.split(',').all(is_part) {
+            let what =
+                "is no part of a body; valid are 0-499, 500- (or 500), -500 for the last, and several with commas";
+            return Err(UsageError(format!("--range: '{given}' {what}")));
+        }
+        Ok(Some(given.to_owned()))
+    }
+
     fn most_redirects(&self) -> Result<Option<u32>, UsageError> {
         match self.text(Id::MaxRedirs)? {
             None => Ok(Some(MAX_REDIRECTS)),
@@ -368,8 +393,12 @@ fn header(given: &Given, fields: &mut Fields, input: &Input<'_>) -> Result<(), U
     if let Some(path) = given.value.as_bytes().strip_prefix(b"@") {
         let path = Path::new(OsStr::from_bytes(path));
         let mut content = Vec::new();
-        let read = input.open(path.as_os_str()).and_then(|file| file.take(MAX_HEADERS).read_to_end(&mut content));
+        let read = input.open(path.as_os_str()).and_then(|file| file.take(MAX_HEADERS + 1).read_to_end(&mut content));
         read.map_err(|error| UsageError(format!("--header: {}: {}", path.display(), cause(&error))))?;
+        if content.len() as u64 > MAX_HEADERS {
+            let what = "it has more than 1 MiB, the most that is read of headers";
+            return Err(UsageError(format!("--header: {}: {what}", path.display())));
+        }
         let text = String::from_utf8_lossy(&content);
         for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
             let number = index + 1;

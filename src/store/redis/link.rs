@@ -11,7 +11,8 @@ use super::protocol::{Garbage, MOST_BYTES, Reply, pack, parse};
 use super::words;
 use crate::cause::cause;
 use crate::clock::{BorrowedClock, Clock as _};
-use crate::net::tls::{self, TlsPlan};
+use crate::config::env::ProcessEnvironment;
+use crate::net::tls::{self, Store, TlsPlan};
 use crate::net::{ConnectPlan, Connection, Connector, Ends, Failure, Got, Origin, Waiter};
 use crate::policy::TimeLimit;
 use crate::store::Unshared;
@@ -124,7 +125,8 @@ impl Link {
             tls: TlsPlan {
                 authorities: address.authorities.clone().map(|path| ("?cacert", path)),
                 identity: address.identity.clone(),
-                ..TlsPlan::default()
+                store: Store::named_by(&ProcessEnvironment),
+                insecure: false,
             },
             ..ConnectPlan::default()
         };

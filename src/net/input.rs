@@ -6,27 +6,27 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsFd as _;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::time::Duration;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags};
 
-use crate::clock::SystemClock;
-use crate::net::{Ends, Failure, Waiter};
-use crate::policy::TimeLimit;
+use super::failure::Failure;
+use super::waiter::Waiter;
 
 /// Where bodies, headers and the like are read from.
 pub struct Input<'a> {
     waiter: Waiter<'a>,
     /// What ended the reading, where that was no fault of what is read.
     ended: RefCell<Option<Failure>>,
+    /// The files that were opened: device and number.
+    opened: RefCell<Vec<(u64, u64)>>,
 }
 
 impl<'a> Input<'a> {
-    /// Reading that the limit on the run ends, on its clock.
-    pub fn new(clock: &'a SystemClock, total: Option<Duration>) -> Self {
-        let total = total.map(|limit| (limit, TimeLimit::Total(limit)));
-        Self { waiter: Waiter::new(clock, Ends { total, ..Ends::default() }), ended: RefCell::new(None) }
+    /// Reading that what ends this waiting ends too.
+    pub fn new(waiter: Waiter<'a>) -> Self {
+        Self { waiter, ended: RefCell::new(None), opened: RefCell::default() }
     }
 
     /// The signal or limit that ended the reading.
@@ -34,15 +34,30 @@ impl<'a> Input<'a> {
         self.ended.borrow_mut().take()
     }
 
+    /// Whether a file, known by its device and number, was opened here.
+    pub fn has_opened(&self, file: (u64, u64)) -> bool {
+        self.opened.borrow().contains(&file)
+    }
+
     /// Standard input for `-`, else a file; a closed standard input is a fault.
     pub fn open(&self, path: &OsStr) -> io::Result<Reader<'_>> {
-        let file = if path == "-" {
-            File::from(rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?)
-        } else {
-            // A pipe that nobody writes to yet is waited for like one that is silent.
-            File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?
-        };
+        if path != "-" {
+            return self.open_file(Path::new(path));
+        }
+        self.reader(File::from(rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?))
+    }
+
+    /// A file, whatever it is called.
+    pub fn open_file(&self, path: &Path) -> io::Result<Reader<'_>> {
+        // A pipe that nobody writes to yet is waited for like one that is silent.
+        self.reader(File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?)
+    }
+
+    fn reader(&self, file: File) -> io::Result<Reader<'_>> {
         let metadata = file.metadata()?;
+        if metadata.is_file() {
+            self.opened.borrow_mut().push((metadata.dev(), metadata.ino()));
+        }
         Ok(Reader { waits: !metadata.is_file(), is_read: !metadata.is_dir(), file, input: self })
     }
 }
@@ -102,15 +117,19 @@ impl Read for Reader<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::clock::BorrowedClock;
+    use crate::net::Ends;
+    use crate::policy::TimeLimit;
 
     #[test]
     fn between_two_readings_there_is_a_look_at_limits() {
         let clock = BorrowedClock::start();
         let read = |path: &OsStr, total| {
             let ends = Ends { total, ..Ends::default() };
-            let input = Input { waiter: Waiter::new(&clock, ends), ended: RefCell::new(None) };
+            let input = Input::new(Waiter::new(&clock, ends));
             let mut buffer = vec![0; 4 * STEP];
             let count = input.open(path).unwrap().read(&mut buffer).unwrap_or_default();
             let all = input.open(path).unwrap().take(1 << 22).read_to_end(&mut Vec::new());
