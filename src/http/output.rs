@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use sha2::{Digest as _, Sha256};
 
+use super::Heads;
 use super::beside::{Beside, beside};
 use super::framing::Head;
 use super::place::{Place, append, lost, open_special, place, put, put_spool, write_special, write_to};
@@ -67,6 +68,8 @@ pub struct Output<'a> {
     store: Store,
     /// The heads that stand before it, until they are written.
     heads: Vec<u8>,
+    /// The heads of the answer that it began with, while that may be continued.
+    begun: Option<Heads>,
     /// Bytes of the body that are there.
     have: u64,
     /// Bytes of the file that is gone on with.
@@ -142,6 +145,7 @@ impl<'a> Output<'a> {
             place,
             store,
             heads: Vec::new(),
+            begun: None,
             have: 0,
             there,
             first,
@@ -192,7 +196,8 @@ impl<'a> Output<'a> {
 
     /// Makes ready for the body of a successful answer from that source, whose chain had these
     /// heads. `range` is the part that the user asks for.
-    pub fn begin(&mut self, head: &Head, heads: &[u8], source: &str, range: Option<Range>) -> Result<(), Failure> {
+    pub fn begin(&mut self, heads: &Heads, source: &str, range: Option<Range>) -> Result<(), Failure> {
+        let head = &heads.last;
         let part = head.value("content-range").and_then(content_range);
         self.unchanged = head.status == 304;
         if head.status == 206 && self.have > 0 {
@@ -221,8 +226,9 @@ impl<'a> Output<'a> {
         source.clone_into(&mut self.source);
         (self.start, self.last, self.total) = (self.first, None, None);
         if self.plan.include {
-            self.heads = heads.to_vec();
+            self.heads.clone_from(&heads.raw);
         }
+        self.begun = Some(heads.clone());
         match (head.status, part) {
             (206, Some(part)) if range.map_or(part.first == self.first, |range| range.is_met_by(&part)) => {
                 (self.start, self.total) = (part.first, part.total);
@@ -251,7 +257,7 @@ impl<'a> Output<'a> {
                  -o FILE or --checksum holds it until it is whole",
             ));
         }
-        (self.version, self.total, self.last, self.whole) = (None, None, None, false);
+        (self.version, self.total, self.last, self.whole, self.begun) = (None, None, None, false, None);
         self.start = self.first;
         self.scanner = self.lookout.scanner(&[Stream::Body]);
         self.sum = self.plan.checksum.map(|_| Sha256::new());
@@ -263,6 +269,11 @@ impl<'a> Output<'a> {
             Store::Beside(beside) => beside.file.set_len(0).and_then(|()| io::Seek::rewind(&mut beside.file)),
         };
         cleared.map_err(|error| lost(&error))
+    }
+
+    /// The heads of the answer that the body which is there began with.
+    pub fn begun(&self) -> Option<&Heads> {
+        self.begun.as_ref()
     }
 
     /// Whether an answer 416 says that everything is there.

@@ -22,6 +22,8 @@ pub enum Obstacle {
     ReaderGone,
     /// The request may have been acted on, and doing it twice may do harm.
     UnsafeRequest,
+    /// The body of the answer was passed on, and cannot be taken back.
+    PassedOn,
 }
 
 /// Why a run ended.
@@ -54,6 +56,8 @@ pub enum StopReason {
     ReaderGone,
     /// See [`Obstacle::UnsafeRequest`].
     UnsafeRequest,
+    /// See [`Obstacle::PassedOn`]: a failure that another attempt cannot mend.
+    PassedOn,
     /// See [`Obstacle::Unkillable`].
     Unkillable {
         /// The process that still lives.
@@ -70,7 +74,7 @@ impl StopReason {
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Success => "success",
-            Self::Permanent => "permanent",
+            Self::Permanent | Self::PassedOn => "permanent",
             Self::Attempts => "attempts",
             Self::Deadline { .. } => "deadline",
             Self::TotalTimeout => "total_timeout",
@@ -93,6 +97,7 @@ impl From<Obstacle> for StopReason {
             Obstacle::StdinConsumed => Self::StdinConsumed,
             Obstacle::ReaderGone => Self::ReaderGone,
             Obstacle::UnsafeRequest => Self::UnsafeRequest,
+            Obstacle::PassedOn => Self::PassedOn,
         }
     }
 }

@@ -349,6 +349,10 @@ impl<'a> Text<'a> {
                 "giving up after {tries}: {history}; no retry, because the request may have been acted on, and to do it twice \
                  may do harm: give an --idempotency-key, or --idempotent if it does none"
             ),
+            StopReason::PassedOn => format!(
+                "giving up after {tries}: {history}; no retry, because a rule found something in a body that was passed on already and \
+                 cannot be taken back: -o FILE holds it until it is known to be good"
+            ),
             StopReason::Unkillable { pid, error } => format!(
                 "giving up after {tries}: {history}; process {pid} is still there: {error}; no attempt is started beside it"
             ),

@@ -440,6 +440,89 @@ fn another_part_than_was_asked_for_is_refused() {
     }
 }
 
+/// A rule of the user's is about the answer to what the user asked for, not about those that
+/// retryx asked for to continue it.
+#[test]
+fn a_continued_body_is_judged_as_one_that_came_at_once() {
+    let lab = Lab::new();
+    let body = pattern(5000);
+    let needle = format!("{}\nNEEDLE\n", "x".repeat(4000)).into_bytes();
+    let cut_once = |body: &[u8]| {
+        let body = body.to_vec();
+        Server::by(move |number, request| match number {
+            0 => cut(&body, request, &[TAG, "X-Number: first"], 2000).close(),
+            _ => part(&body, request, &[TAG, "X-Number: second"]),
+        })
+    };
+    for rule in ["http:200 and body:/NEEDLE/", "http:200-206 and body:/NEEDLE/"] {
+        for to in ["out", "-"] {
+            let server = cut_once(&needle);
+            let words = ["--fail-on", rule, "-o", to];
+            let run = http(&lab, "", &server.url("/")).args(words).finish();
+            run.exited(22).stopped(2, "permanent");
+            assert_eq!(run.of("attempt_finished")[1]["http_status"], 200);
+            assert_eq!((run.text(), lab.path("out").exists()), (String::new(), false));
+        }
+    }
+    let server = cut_once(&body);
+    let run = ask(&lab, "-w %{http_code},%header{x-number} -i -D heads -o out --fail-on http:206", &server);
+    run.exited(0).stopped(2, "success");
+    assert_eq!(run.text(), "200,first");
+    let heads = lab.read("heads");
+    assert!(heads.starts_with("HTTP/1.1 200 ") && heads.contains("X-Number: first"), "{heads}");
+    assert!(std::fs::read(lab.path("out")).unwrap() == [heads.as_bytes(), &body].concat());
+    // Also where the end is known from a 416, and where it is not reached.
+    let sent = body.clone();
+    let server = Server::by(move |number, request| match number {
+        0 => Answer::head(200, &[TAG, "Transfer-Encoding: chunked"])
+            .send(format!("{:x}\r\n", sent.len()))
+            .send(&sent)
+            .send("\r\n")
+            .close(),
+        _ => part(&sent, request, &[TAG]),
+    });
+    let run = ask(&lab, "-w %{http_code} -o out", &server);
+    run.exited(0).stopped(2, "success");
+    assert_eq!(run.text(), "200");
+    let sent = body.clone();
+    let server = Server::by(move |number, request| {
+        let from = if number == 0 { 0 } else { request.from().expect("a part") };
+        cut(&sent, request, &[TAG], 100 + from.min(1)).close()
+    });
+    let run = ask(&lab, "-w %{http_code} -o out --max-attempts 2", &server);
+    run.exited(18);
+    assert_eq!(run.text(), "200");
+    // What the user asked for a part of is answered with a part.
+    let server = Server::by(move |number, request| match number {
+        0 => cut(&body, request, &[TAG], 500).close(),
+        _ => part(&body, request, &[TAG]),
+    });
+    let run = ask(&lab, "-r 1000- -w %{http_code} -o out --fail-on http:206", &server);
+    run.exited(22);
+    assert_eq!(run.text(), "206");
+}
+
+/// What a rule finds in a body that was passed on is the end at once: nothing is waited for or
+/// paid.
+#[test]
+fn a_rule_cannot_ask_for_another_body_than_was_passed_on() {
+    let lab = Lab::new();
+    let long = format!("{}NEEDLE\n", "x\n".repeat(5_000_000));
+    for (words, body) in [("-N", "NEEDLE\n"), ("", long.as_str())] {
+        let server = Server::new([Answer::new(200, &["Retry-After: 60"], body)]);
+        let rule = ["--retry-on", "http:200 and body:/NEEDLE/"];
+        let run = http(&lab, words, &server.url("/")).args(rule).finish();
+        run.exited(18).stopped(1, "permanent").says(&["passed on already", "-o FILE"]);
+        assert_eq!((run.of("retry_scheduled").len(), server.requests().len()), (0, 1));
+        assert!(run.text() == body);
+    }
+    // Nothing was passed on where there is nothing, nor where it is held.
+    for (words, bad) in [("-N --retry-on http:200", ""), ("-o out --retry-on http:200", "bad")] {
+        let server = Server::new([Answer::new(200, &[], bad), Answer::new(201, &[], "good")]);
+        ask(&lab, words, &server).exited(0).stopped(2, "success");
+    }
+}
+
 #[test]
 fn another_method_than_get_is_not_continued() {
     let lab = Lab::new();
