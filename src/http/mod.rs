@@ -431,7 +431,10 @@ impl<'a> Requester<'a> {
                 seen += bytes.len() as u64;
                 let room = LOOKED_AT - response.body.len();
                 response.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
-                scanner.feed(bytes);
+                if !scanner.is_done() {
+                    scanner.feed(bytes);
+                    waiter.look()?;
+                }
                 if keep {
                     failed.append(bytes).map_err(|error| {
                         Failure::new(Fault::Write, format!("what is received cannot be kept: {}", cause(&error)))

@@ -286,8 +286,12 @@ impl<'a> Output<'a> {
 
     /// Takes bytes of the body.
     pub fn take(&mut self, bytes: &[u8], waiter: &Waiter<'_>) -> Result<(), Failure> {
-        waiter.pass(bytes.len())?;
-        self.scanner.feed(bytes);
+        if self.scanner.is_done() {
+            waiter.pass(bytes.len())?;
+        } else {
+            self.scanner.feed(bytes);
+            waiter.look()?;
+        }
         if let Some(sum) = &mut self.sum {
             sum.update(bytes);
         }
