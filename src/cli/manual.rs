@@ -841,7 +841,8 @@ pub const AFTER_OPTIONS: &[Section] = &[
             Part::Text(
                 "With `-r` and one range, an answer with another part than was asked for is refused (33), and the rest of \
                  one that came short is asked for. `-C 0` asks for the whole, as without it; any other `-C` puts \
-                 what comes behind what the file has, and is refused where that does not follow, unless the file is empty or missing. \
+                 what comes behind what the file has, and is refused where that does not follow, unless the file is empty or missing; \
+                 rules look at both. \
                  `--checksum` is that of a body as it is written; an answer 304 has none, and is not held against it.",
             ),
             Part::Text(

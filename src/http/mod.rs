@@ -342,6 +342,7 @@ impl<'a> Requester<'a> {
         if head.status == RANGE_NOT_SATISFIABLE && !redirects {
             if self.output.is_complete_by(head) {
                 kept.may_keep = false;
+                self.output.look_at_file(waiter)?;
                 self.output.complete(head)?;
                 self.sightings = self.output.sightings();
                 if self.continued() {
@@ -375,7 +376,7 @@ impl<'a> Requester<'a> {
         waiter: &Waiter<'_>,
     ) -> Result<(), Failure> {
         let mut decoder = Decoder::of(head, self.plan.compressed)?;
-        self.output.begin(&self.last.heads, &step.place(), self.plan.range())?;
+        self.output.begin(&self.last.heads, &step.place(), self.plan.range(), waiter)?;
         self.continued();
         let length = head.value("content-length").and_then(|length| length.trim().parse::<u64>().ok());
         let mut done = if head.status == 206 { self.output.size() } else { 0 };

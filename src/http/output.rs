@@ -2,7 +2,7 @@
 //! where it broke off, and put in its place at once.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
@@ -62,6 +62,7 @@ pub enum Resume {
 }
 
 /// The body of a run's answers, across its attempts.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Output<'a> {
     plan: &'a OutputPlan,
     place: Place,
@@ -85,6 +86,8 @@ pub struct Output<'a> {
     /// What the server's version is known by, and where it came from.
     version: Option<Version>,
     source: String,
+    /// Whether what broke off was coded, so that no offset in it means anything to the server.
+    coded: bool,
     /// Whether bytes went to where they cannot be taken back from.
     released: bool,
     /// Whether the body is there to its end.
@@ -154,6 +157,7 @@ impl<'a> Output<'a> {
             total: None,
             version: None,
             source: String::new(),
+            coded: false,
             released: false,
             whole: false,
             sum: plan.checksum.map(|_| Sha256::new()),
@@ -171,9 +175,9 @@ impl<'a> Output<'a> {
         if self.whole {
             return self.start_over();
         }
-        if self.released && self.version.is_none() {
-            // A time limit ended it, which by itself would not have been the end.
-            return Err(Failure::new(Fault::Lost, format!("the body broke off{CANNOT_CONTINUE}")));
+        if self.released && !self.can_continue() {
+            // A rule of the user's wants another attempt all the same.
+            return Err(Failure::new(Fault::Lost, "the body broke off".to_owned() + &self.cannot_continue()));
         }
         Ok(())
     }
@@ -196,9 +200,16 @@ impl<'a> Output<'a> {
 
     /// Makes ready for the body of a successful answer from that source, whose chain had these
     /// heads. `range` is the part that the user asks for.
-    pub fn begin(&mut self, heads: &Heads, source: &str, range: Option<Range>) -> Result<(), Failure> {
+    pub fn begin(
+        &mut self,
+        heads: &Heads,
+        source: &str,
+        range: Option<Range>,
+        waiter: &Waiter<'_>,
+    ) -> Result<(), Failure> {
         let head = &heads.last;
         let part = head.value("content-range").and_then(content_range);
+        let is_one = range.is_some_and(|range| range != Range::Other) || self.first > 0;
         self.unchanged = head.status == 304;
         if head.status == 206 && self.have > 0 {
             let same = |part: &Part| {
@@ -233,14 +244,18 @@ impl<'a> Output<'a> {
             (206, Some(part)) if range.map_or(part.first == self.first, |range| range.is_met_by(&part)) => {
                 (self.start, self.total) = (part.first, part.total);
                 self.last = range.map(|range| range.last_of(&part));
-                Ok(())
+                self.look_at_file(waiter)
             }
-            (206, None) if self.first == 0 => {
+            (206, None) if !is_one => {
                 // Several parts in one body: whatever they are, they cannot be continued.
                 self.version = None;
                 Ok(())
             }
-            (206, _) => Err(Failure::new(Fault::NoRange, "the server sends another part than was asked for")),
+            (206, Some(_)) => Err(Failure::new(Fault::NoRange, "the server sends another part than was asked for")),
+            (206, None) => {
+                let text = "the server does not say which part it sends (Content-Range)";
+                Err(Failure::new(Fault::NoRange, text))
+            }
             _ => {
                 self.total = head.length();
                 Ok(())
@@ -258,7 +273,7 @@ impl<'a> Output<'a> {
             ));
         }
         (self.version, self.total, self.last, self.whole, self.begun) = (None, None, None, false, None);
-        self.start = self.first;
+        (self.start, self.coded) = (self.first, false);
         self.scanner = self.lookout.scanner(&[Stream::Body]);
         self.sum = self.plan.checksum.map(|_| Sha256::new());
         if std::mem::take(&mut self.have) == 0 {
@@ -269,6 +284,30 @@ impl<'a> Output<'a> {
             Store::Beside(beside) => beside.file.set_len(0).and_then(|()| io::Seek::rewind(&mut beside.file)),
         };
         cleared.map_err(|error| lost(&error))
+    }
+
+    /// Looks for what rules look for in the part that the file has already (`-C`).
+    pub fn look_at_file(&mut self, waiter: &Waiter<'_>) -> Result<(), Failure> {
+        let Place::After(path) = &self.place else { return Ok(()) };
+        if self.have > 0 || self.there == 0 || self.scanner.is_done() {
+            return Ok(());
+        }
+        let unreadable = |error: io::Error| {
+            let text =
+                format!("{}, in which a rule looks for something, cannot be read: {}", path.display(), cause(&error));
+            Failure::new(Fault::Read, text)
+        };
+        let mut file = fs::File::open(path).map_err(unreadable)?.take(self.there);
+        let mut buffer = vec![0; 64 * 1024];
+        loop {
+            match file.read(&mut buffer) {
+                Ok(0) => return Ok(()),
+                Ok(count) => self.scanner.feed(&buffer[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(unreadable(error)),
+            }
+            waiter.look()?;
+        }
     }
 
     /// The heads of the answer that the body which is there began with.
@@ -312,16 +351,17 @@ impl<'a> Output<'a> {
 
     /// Notes that a body broke off, and says why that is the end where it is.
     pub fn broke_off(&mut self, failure: Failure, coded: bool) -> Failure {
-        let can_continue = self.version.is_some() && !coded;
+        self.coded = coded;
+        let (can_continue, why) = (self.can_continue(), self.cannot_continue());
         match failure {
             Failure::TimedOut(limit @ TimeLimit::Attempt(_)) if self.released && !can_continue => {
-                let text = format!("{}{CANNOT_CONTINUE}", describe(&Outcome::TimedOut(limit)));
+                let text = format!("{}{why}", describe(&Outcome::TimedOut(limit)));
                 Failure::new(Fault::LostInTime, text)
             }
             Failure::Fault { fault, text }
                 if self.released && !can_continue && fault.may_pass() && fault != Fault::ReaderGone =>
             {
-                Failure::new(Fault::Lost, text + CANNOT_CONTINUE)
+                Failure::new(Fault::Lost, text + &why)
             }
             other => {
                 if !can_continue && !self.released {
@@ -330,6 +370,20 @@ impl<'a> Output<'a> {
                 other
             }
         }
+    }
+
+    fn can_continue(&self) -> bool {
+        self.version.is_some() && !self.coded
+    }
+
+    /// Why a body that broke off is the end.
+    fn cannot_continue(&self) -> String {
+        let why =
+            if self.coded { "it is coded (--compressed)" } else { "the server told no strong ETag or Last-Modified" };
+        format!(
+            "; it cannot be continued, because {why}, nor begun again, because its beginning was passed on already: \
+             -o FILE or --checksum holds it until it is whole"
+        )
     }
 
     /// Notes that the body has come to its end: whether it is all, and what it should be.
@@ -473,11 +527,6 @@ impl<'a> Output<'a> {
         self.have
     }
 }
-
-/// Why a body that broke off is the end.
-const CANNOT_CONTINUE: &str = "; it cannot be continued, because the server told no strong ETag or Last-Modified, nor \
-                               begun again, because its beginning was passed on already: -o FILE or --checksum holds \
-                               it until it is whole";
 
 fn hex(bytes: &[u8]) -> String {
     let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or_default();

@@ -424,20 +424,44 @@ fn another_part_than_was_asked_for_is_refused() {
             assert_eq!(got, b"", "{asked}");
         }
     }
-    // The rest of a part that came short is asked for; what the server does not have is not.
-    let server = || {
-        let body = body.clone();
-        Server::by(move |number, request| {
-            let first = request.from().expect("a part");
-            let last = if number == 0 { first + 3 } else { 99 };
-            Answer::new(206, &[TAG, &format!("Content-Range: bytes {first}-{last}/100")], &body[first..=last])
-        })
-    };
-    for (run, got, server) in both(&lab, "-r 90-200", server) {
-        run.exited(0).stopped(2, "success");
-        assert!(got == body[90..]);
-        assert_eq!(server.requests()[1].value("range"), Some("bytes=94-99".to_owned()));
+    // One that cannot be told is none.
+    for field in [
+        "X: y",
+        "Content-Range: lines 10-19/100",
+        "Content-Range: bytes 10-19/5",
+        "Content-Type: multipart/byteranges; boundary=x",
+    ] {
+        lab.write("there", &body[..10]);
+        for words in ["-r 10-19", "-r 10-", "-r -90", "-C - -o there"] {
+            let server = Server::new([Answer::new(206, &[TAG, field], &body[10..20])]);
+            ask(&lab, words, &server).exited(33).stopped(1, "permanent").says(&["which part"]);
+        }
+        // Several are for whoever asked for several.
+        let server = Server::new([Answer::new(206, &[TAG, field], "parts")]);
+        assert_eq!(ask(&lab, "-r 0-1,5-6", &server).exited(0).text(), "parts");
     }
+    // The rest of a part that came short is asked for; what the server does not have is not.
+    for (asked, total, then) in [("-r 90-200", "100", "bytes=94-99"), ("-r 90-99", "*", "bytes=94-99")] {
+        let server = || {
+            let body = body.clone();
+            Server::by(move |number, request| {
+                let first = request.from().expect("a part");
+                let last = if number == 0 { first + 3 } else { 99 };
+                Answer::new(206, &[TAG, &format!("Content-Range: bytes {first}-{last}/{total}")], &body[first..=last])
+            })
+        };
+        for (run, got, server) in both(&lab, asked, server) {
+            run.exited(0).stopped(2, "success");
+            assert!(got == body[90..]);
+            assert_eq!(server.requests()[1].value("range"), Some(then.to_owned()));
+        }
+    }
+    // Where only a 416 tells that the whole ends before.
+    let server = Server::new([
+        Answer::new(206, &[TAG, "Content-Range: bytes 90-99/*"], &body[90..]),
+        Answer::new(416, &["Content-Range: bytes */100"], ""),
+    ]);
+    assert!(ask(&lab, "-r 90-200", &server).exited(0).stopped(2, "success").stdout == body[90..]);
 }
 
 /// A rule of the user's is about the answer to what the user asked for, not about those that
@@ -674,6 +698,16 @@ fn live_output_is_written_as_it_comes() {
         run.exited(code);
         assert!(run.stdout == body[..if code == 0 { 5000 } else { 2000 }]);
     }
+    // Of a coded one no part can be asked for, whatever the server told.
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+    std::io::Write::write_all(&mut gzip, &body).unwrap();
+    let coded = gzip.finish().unwrap();
+    let head = Answer::head(200, &[TAG, "Content-Encoding: gzip", &format!("Content-Length: {}", coded.len())]);
+    let server = Server::new([head.send(&coded[..4000]).close()]);
+    for words in ["-N --compressed", "-N --compressed --retry-on any --max-attempts 2"] {
+        ask(&lab, words, &server).exited(18).says(&["because it is coded", "-o FILE"]);
+    }
+    assert!(server.requests().iter().all(|request| request.value("range").is_none()));
     // Where a time limit broke it off, no more is asked for.
     let server = Server::new([Answer::head(200, &["Content-Length: 10"]).send("hello").stall()]);
     let run = ask(&lab, "-N -m 0.4", &server);
