@@ -554,7 +554,9 @@ impl AttemptRunner for Requester<'_> {
             Outcome::Interrupted(signal) => Some(Obstacle::Interrupted(signal)),
             _ if self.reader_gone => Some(Obstacle::ReaderGone),
             Outcome::Responded(_) if self.output.is_whole() && self.output.is_released() => Some(Obstacle::PassedOn),
-            _ if !self.may_repeat(&outcome, response.as_ref()) => Some(Obstacle::UnsafeRequest),
+            _ if !self.may_repeat(&outcome, response.as_ref()) => {
+                Some(Obstacle::UnsafeRequest { lost_key: self.without_key })
+            }
             _ => None,
         };
         Attempted { obstacle, response, sightings: std::mem::take(&mut self.sightings), ..Attempted::with(outcome) }

@@ -21,7 +21,10 @@ pub enum Obstacle {
     /// Nobody reads standard output any more.
     ReaderGone,
     /// The request may have been acted on, and doing it twice may do harm.
-    UnsafeRequest,
+    UnsafeRequest {
+        /// Whether a key that makes it safe was given, but did not go along to another origin.
+        lost_key: bool,
+    },
     /// The body of the answer was passed on, and cannot be taken back.
     PassedOn,
 }
@@ -55,7 +58,10 @@ pub enum StopReason {
     /// See [`Obstacle::ReaderGone`].
     ReaderGone,
     /// See [`Obstacle::UnsafeRequest`].
-    UnsafeRequest,
+    UnsafeRequest {
+        /// Whether a key that makes it safe was given, but did not go along to another origin.
+        lost_key: bool,
+    },
     /// See [`Obstacle::PassedOn`]: a failure that another attempt cannot mend.
     PassedOn,
     /// See [`Obstacle::Unkillable`].
@@ -82,7 +88,7 @@ impl StopReason {
             Self::ServerDelay { .. } => "server_delay",
             Self::StdinConsumed => "stdin_consumed",
             Self::ReaderGone => "reader_gone",
-            Self::UnsafeRequest => "unsafe_request",
+            Self::UnsafeRequest { .. } => "unsafe_request",
             Self::Unkillable { .. } => "unkillable",
             Self::Interrupted(_) => "interrupted",
         }
@@ -96,7 +102,7 @@ impl From<Obstacle> for StopReason {
             Obstacle::Unkillable { pid, error } => Self::Unkillable { pid, error },
             Obstacle::StdinConsumed => Self::StdinConsumed,
             Obstacle::ReaderGone => Self::ReaderGone,
-            Obstacle::UnsafeRequest => Self::UnsafeRequest,
+            Obstacle::UnsafeRequest { lost_key } => Self::UnsafeRequest { lost_key },
             Obstacle::PassedOn => Self::PassedOn,
         }
     }
