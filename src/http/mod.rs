@@ -313,15 +313,16 @@ impl<'a> Requester<'a> {
     }
 
     /// Shows how far the sending of a body is.
-    fn sender<'b>(&self, body: &Body, waiter: &'b Waiter<'_>) -> impl FnMut(u64) + use<'b, 'a> {
+    fn sender<'b>(&self, body: &Body, waiter: &'b Waiter<'_>) -> impl FnMut(u64) -> Option<Duration> + use<'b, 'a> {
         let whole = body.length();
         let mut meter = Meter::new(self.plan.shows_progress && whole > 0, waiter.now());
         let mut sent = 0;
         move |count| {
             sent += count;
-            if meter.is_on() {
+            meter.is_on().then(|| {
                 meter.at(waiter.now(), "sent", sent, Some(whole));
-            }
+                meter.next()
+            })
         }
     }
 
