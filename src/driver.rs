@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::clock::{Clock, wall};
 use crate::config::Plan;
-use crate::exit::{ExitStatus, OWN_FAILURE, TIMED_OUT};
+use crate::exit::{ExitStatus, OWN_FAILURE, PARTIAL, TIMED_OUT};
 use crate::policy::response::Response;
 use crate::policy::{
     Class, Decision, DelaySource, Entry, Evidence, Judged, Limits, Obstacle, Operation, Outcome, ServerDelay, Session,
@@ -144,6 +144,9 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
                 return self.stop_waiting(StopReason::Interrupted(signal), status);
             }
             match decision {
+                Decision::Stop(StopReason::PassedOn) => {
+                    return self.stop(StopReason::PassedOn, ExitStatus::Code(PARTIAL));
+                }
                 Decision::Stop(reason) => return self.stop(reason, status),
                 Decision::StopAfter(delay, reason) => {
                     let is_shared = self.budget.is_shared();

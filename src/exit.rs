@@ -6,6 +6,8 @@ use crate::policy::{Class, Outcome, Signal, StartFailure};
 pub const TIMED_OUT: u8 = 124;
 /// retryx itself failed: usage, configuration, internal.
 pub const OWN_FAILURE: u8 = 125;
+/// curl's code for a part of a body.
+pub const PARTIAL: u8 = 18;
 /// curl's code for a status that is a failure.
 pub const HTTP_FAILURE: u8 = 22;
 /// curl's code for a time limit, the one for requests.

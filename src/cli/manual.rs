@@ -843,12 +843,14 @@ pub const AFTER_OPTIONS: &[Section] = &[
                  else's in a folder like /tmp, is overwritten then. A special file is written in place. A body for standard output is held \
                  until it is good; one that is larger than 8 MiB streams from there on, and can then only be continued. \
                  `-N` passes everything on as it comes. After a body that was passed on already, in whole or in part, a \
-                 rule that finds something in it cannot ask for another: the run ends with 18.",
+                 rule that finds something in it cannot ask for another: the run ends at once, with 18. A body that \
+                 was continued counts as one that came at once: its status and fields are those of the answer that it began with.",
             ),
             Part::Text(
                 "With `-r` and one range, an answer with another part than was asked for is refused (33), and the rest of \
                  one that came short is asked for. `-C 0` asks for the whole, as without it; any other `-C` puts \
-                 what comes behind what the file has, and is refused where that does not follow, unless the file is empty or missing. \
+                 what comes behind what the file has, and is refused where that does not follow, unless the file is empty or missing; \
+                 rules look at both. \
                  `--checksum` is that of a body as it is written; an answer 304 has none, and is not held against it.",
             ),
             Part::Text(

@@ -1,5 +1,7 @@
 //! One request and the head of its answer over a connection.
 
+use std::time::Duration;
+
 use super::body::Body;
 use super::framing::{Framing, Head, Piece};
 use crate::cause::cause;
@@ -21,19 +23,21 @@ pub struct Answered {
 }
 
 /// Sends a request and receives the head of the answer. A server that answers early is
-/// believed: the rest is not sent.
+/// believed: the rest is not sent. `sent` is told what was sent, and says when it wants to be
+/// told again, be it of nothing.
 pub fn exchange(
     connection: &mut Connection,
     head: &[u8],
     body: &Body,
     waiter: &Waiter<'_>,
-    mut sent: impl FnMut(u64),
+    mut sent: impl FnMut(u64) -> Option<Duration>,
 ) -> Result<Answered, Failure> {
     let mut out = head.to_vec();
     let (mut start, mut offset) = (0, 0);
     let length = body.length();
     let mut broken = None;
     let mut provisional = 0;
+    let mut tell = None;
     // The heads before the real one, as they came: -i and -D show them too.
     let mut before = Vec::new();
     loop {
@@ -63,7 +67,7 @@ pub fn exchange(
             match sending {
                 Ok(count) => {
                     start += count;
-                    sent(count as u64);
+                    tell = sent(count as u64);
                 }
                 // An answer may have been sent before the connection was closed.
                 Err(error) => broken = Some(error),
@@ -85,7 +89,7 @@ pub fn exchange(
             }
         }
         let mut fds = vec![connection.interest(writing)];
-        waiter.wait(&mut fds, None)?;
+        waiter.wait(&mut fds, tell.filter(|_| writing))?;
     }
 }
 

@@ -189,6 +189,8 @@ impl Framing {
                 }
                 // No digits at all would be read as a zero, which ends the body.
                 Chunk::Size if !bytes[0].is_ascii_hexdigit() => Err(broken("a size that is none")),
+                // To some a bare LF ends the line, to others it does not: each sees another body.
+                Chunk::Size if has_bare_lf(bytes) => Err(broken("a bare line feed after a size")),
                 Chunk::Size => match httparse::parse_chunk_size(bytes) {
                     Ok(httparse::Status::Complete((length, size))) => {
                         *chunk = if size == 0 { Chunk::Trailer(0) } else { Chunk::Data(size) };
@@ -226,6 +228,11 @@ impl Framing {
     pub fn may_end_here(&self) -> bool {
         matches!(self, Self::UntilClosed | Self::Length(0) | Self::Chunked(Chunk::Done))
     }
+}
+
+/// Whether the first line feed follows no carriage return.
+fn has_bare_lf(bytes: &[u8]) -> bool {
+    memchr::memchr(b'\n', bytes).is_some_and(|at| !bytes[..at].ends_with(b"\r"))
 }
 
 /// Takes as much as is there, at most what is left.
@@ -280,6 +287,9 @@ mod tests {
                 assert!(body(&chunked, bytes.as_bytes(), step).is_err(), "{none:?}");
             }
             assert!(body(&chunked, b"ffffffffffffffffff\r\n", step).is_err());
+            for bare in ["4;a\nabcd\r\n1\r\nX\r\n0\r\n\r\n", "4\nabcd\r\n0\r\n\r\n", "4 \nabcd\r\n0\r\n\r\n"] {
+                assert!(body(&chunked, bare.as_bytes(), step).is_err(), "{bare:?}");
+            }
         }
     }
 

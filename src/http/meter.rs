@@ -47,6 +47,11 @@ impl Meter {
         self.live.draw(texts.iter().find(|text| self.live.has_room(text)).unwrap_or(&texts[1]));
     }
 
+    /// When it is to be told again, so that a transfer that stands still is shown too.
+    pub fn next(&self) -> Duration {
+        self.next
+    }
+
     /// Takes the line away.
     pub fn clear(&mut self) {
         self.live.clear();

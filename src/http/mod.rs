@@ -83,11 +83,9 @@ const RANGE_NOT_SATISFIABLE: u16 = 416;
 /// What the last answer came to, for the end of the run.
 #[derive(Default)]
 struct Last {
-    /// The heads of its chain, as they came.
-    heads: Vec<u8>,
-    size_of_heads: usize,
-    /// The last head.
-    head: Head,
+    /// Its head and those before it; of a body that was continued, those of the answer that it
+    /// began with.
+    heads: Heads,
     /// Where it came from.
     url: String,
     method: String,
@@ -100,6 +98,17 @@ struct Last {
     peer: Option<SocketAddr>,
     /// What kept it from an answer: curl's code, and in words.
     failure: Option<(u8, String)>,
+}
+
+/// The heads of a chain of answers.
+#[derive(Debug, Clone, Default)]
+struct Heads {
+    /// The last one.
+    last: Head,
+    /// All of them as they came, where they are shown.
+    raw: Vec<u8>,
+    /// Bytes of all of them.
+    size: usize,
 }
 
 /// How far the request of an attempt has come.
@@ -205,7 +214,6 @@ impl<'a> Requester<'a> {
             self.last.url = url.to_string();
             self.last.method.clone_from(&step.method);
             self.last.redirects = step.redirects;
-            self.last.head = head.clone();
             let next = step.next(head.status, head.value("location"), &self.plan.redirects);
             if let Err(Failure::Fault { fault: Fault::Url | Fault::Scheme, .. }) = next {
                 // curl counts one that leads nowhere, too.
@@ -237,17 +245,19 @@ impl<'a> Requester<'a> {
 
     /// Keeps a head to be shown, where it will be.
     fn keep_head(&mut self, head: &Head) -> Result<(), Failure> {
-        self.last.size_of_heads = self.last.size_of_heads.saturating_add(head.raw.len());
+        let heads = &mut self.last.heads;
+        heads.last.clone_from(head);
+        heads.size = heads.size.saturating_add(head.raw.len());
         if self.plan.dump_heads.is_none() && !self.plan.output.include {
             return Ok(());
         }
-        if self.last.heads.len() + head.raw.len() > MAX_HEADS {
+        if heads.raw.len() + head.raw.len() > MAX_HEADS {
             return Err(Failure::new(
                 Fault::Receive,
                 format!("the heads of the answers are longer than {} MiB", MAX_HEADS >> 20),
             ));
         }
-        self.last.heads.extend_from_slice(&head.raw);
+        heads.raw.extend_from_slice(&head.raw);
         Ok(())
     }
 
@@ -308,15 +318,16 @@ impl<'a> Requester<'a> {
     }
 
     /// Shows how far the sending of a body is.
-    fn sender<'b>(&self, body: &Body, waiter: &'b Waiter<'_>) -> impl FnMut(u64) + use<'b, 'a> {
+    fn sender<'b>(&self, body: &Body, waiter: &'b Waiter<'_>) -> impl FnMut(u64) -> Option<Duration> + use<'b, 'a> {
         let whole = body.length();
         let mut meter = Meter::new(self.plan.shows_progress && whole > 0, waiter.now());
         let mut sent = 0;
         move |count| {
             sent += count;
-            if meter.is_on() {
+            meter.is_on().then(|| {
                 meter.at(waiter.now(), "sent", sent, Some(whole));
-            }
+                meter.next()
+            })
         }
     }
 
@@ -333,12 +344,16 @@ impl<'a> Requester<'a> {
         let unread = self.plan.head_only && step.method != "HEAD";
         kept.may_keep &= !unread;
         let mut framing = head.framing(if unread { "HEAD" } else { &step.method })?;
-        let mut response = Response { status: head.status, headers: head.fields.clone(), body: Vec::new() };
+        let mut response = self.last.heads.response();
         if head.status == RANGE_NOT_SATISFIABLE && !redirects {
             if self.output.is_complete_by(head) {
                 kept.may_keep = false;
+                self.output.look_at_file(waiter)?;
                 self.output.complete(head)?;
                 self.sightings = self.output.sightings();
+                if self.continued() {
+                    return Ok(self.last.heads.response());
+                }
                 response.status = 200;
                 return Ok(response);
             }
@@ -350,6 +365,7 @@ impl<'a> Requester<'a> {
         if !redirects && (200..400).contains(&head.status) {
             self.receive_good(head, kept, &mut framing, step, waiter)?;
             self.sightings = self.output.sightings();
+            response = self.last.heads.response();
         } else {
             self.receive_bad(&mut response, kept, &mut framing, redirects, waiter)?;
         }
@@ -366,7 +382,8 @@ impl<'a> Requester<'a> {
         waiter: &Waiter<'_>,
     ) -> Result<(), Failure> {
         let mut decoder = Decoder::of(head, self.plan.compressed)?;
-        self.output.begin(head, &self.last.heads, &step.place(), self.plan.range())?;
+        self.output.begin(&self.last.heads, &step.place(), self.plan.range(), waiter)?;
+        self.continued();
         let length = head.value("content-length").and_then(|length| length.trim().parse::<u64>().ok());
         let mut done = if head.status == 206 { self.output.size() } else { 0 };
         let whole = length.map(|length| length.saturating_add(done));
@@ -384,6 +401,16 @@ impl<'a> Requester<'a> {
         let ended = received.and_then(|()| decoder.finish(|plain| output.take(plain, waiter)));
         ended.map_err(|failure| output.broke_off(failure, decoder.is_coded()))?;
         output.complete(head)
+    }
+
+    /// Takes the answer that a body began with for the one to what the user asks: those that
+    /// continue it are to requests of retryx's own. Whether there is one.
+    fn continued(&mut self) -> bool {
+        let begun = self.output.begun();
+        if let Some(heads) = begun {
+            self.last.heads.clone_from(heads);
+        }
+        begun.is_some()
     }
 
     /// Receives what is not the body that was asked for. Its status was read: where it is cut
@@ -411,7 +438,10 @@ impl<'a> Requester<'a> {
                 seen += bytes.len() as u64;
                 let room = LOOKED_AT - response.body.len();
                 response.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
-                scanner.feed(bytes);
+                if !scanner.is_done() {
+                    scanner.feed(bytes);
+                    waiter.look()?;
+                }
                 if keep {
                     failed.append(bytes).map_err(|error| {
                         Failure::new(Fault::Write, format!("what is received cannot be kept: {}", cause(&error)))
@@ -449,6 +479,13 @@ impl<'a> Requester<'a> {
                     Outcome::Responded(UNAVAILABLE) => asks_back(),
                     _ => false,
                 }
+    }
+}
+
+impl Heads {
+    /// The answer that the last one is of, its body left out.
+    fn response(&self) -> Response {
+        Response { status: self.last.status, headers: self.last.fields.clone(), body: Vec::new() }
     }
 }
 
@@ -524,7 +561,10 @@ impl AttemptRunner for Requester<'_> {
         let obstacle = match outcome {
             Outcome::Interrupted(signal) => Some(Obstacle::Interrupted(signal)),
             _ if self.reader_gone => Some(Obstacle::ReaderGone),
-            _ if !self.may_repeat(&outcome, response.as_ref()) => Some(Obstacle::UnsafeRequest),
+            Outcome::Responded(_) if self.output.is_whole() && self.output.is_released() => Some(Obstacle::PassedOn),
+            _ if !self.may_repeat(&outcome, response.as_ref()) => {
+                Some(Obstacle::UnsafeRequest { lost_key: self.without_key })
+            }
             _ => None,
         };
         Attempted { obstacle, response, sightings: std::mem::take(&mut self.sightings), ..Attempted::with(outcome) }
@@ -567,7 +607,7 @@ impl AttemptRunner for Requester<'_> {
 impl Requester<'_> {
     /// Writes what the run came to: the body, the heads, and what `-w` asks for.
     fn write_result(&mut self, success: bool, waiter: &Waiter<'_>) -> Result<(), Failure> {
-        let heads = std::mem::take(&mut self.last.heads);
+        let heads = std::mem::take(&mut self.last.heads.raw);
         if let Some(file) = &self.dump {
             file.write(&heads, waiter)?;
         }
@@ -610,14 +650,14 @@ impl Requester<'_> {
             None => (HTTP_FAILURE, "the status is a failure"),
         };
         write_out::Figures {
-            heads: self.last.size_of_heads,
+            heads: self.last.heads.size,
             given_url: &self.plan.given_url,
             times: self.last.times,
             peer: self.last.peer,
             file: self.plan.output.file.as_deref(),
             exit_code,
             error,
-            head: &self.last.head,
+            head: &self.last.heads.last,
             url: &self.last.url,
             method: &self.last.method,
             redirects: self.last.redirects,

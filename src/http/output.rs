@@ -2,12 +2,13 @@
 //! where it broke off, and put in its place at once.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use sha2::{Digest as _, Sha256};
 
+use super::Heads;
 use super::beside::{Beside, beside};
 use super::framing::Head;
 use super::place::{Place, append, lost, open_special, place, put, put_spool, write_special, write_to};
@@ -61,12 +62,15 @@ pub enum Resume {
 }
 
 /// The body of a run's answers, across its attempts.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Output<'a> {
     plan: &'a OutputPlan,
     place: Place,
     store: Store,
     /// The heads that stand before it, until they are written.
     heads: Vec<u8>,
+    /// The heads of the answer that it began with, while that may be continued.
+    begun: Option<Heads>,
     /// Bytes of the body that are there.
     have: u64,
     /// Bytes of the file that is gone on with.
@@ -82,6 +86,8 @@ pub struct Output<'a> {
     /// What the server's version is known by, and where it came from.
     version: Option<Version>,
     source: String,
+    /// Whether what broke off was coded, so that no offset in it means anything to the server.
+    coded: bool,
     /// Whether bytes went to where they cannot be taken back from.
     released: bool,
     /// Whether the body is there to its end.
@@ -142,6 +148,7 @@ impl<'a> Output<'a> {
             place,
             store,
             heads: Vec::new(),
+            begun: None,
             have: 0,
             there,
             first,
@@ -150,6 +157,7 @@ impl<'a> Output<'a> {
             total: None,
             version: None,
             source: String::new(),
+            coded: false,
             released: false,
             whole: false,
             sum: plan.checksum.map(|_| Sha256::new()),
@@ -167,9 +175,9 @@ impl<'a> Output<'a> {
         if self.whole {
             return self.start_over();
         }
-        if self.released && self.version.is_none() {
-            // A time limit ended it, which by itself would not have been the end.
-            return Err(Failure::new(Fault::Lost, format!("the body broke off{CANNOT_CONTINUE}")));
+        if self.released && !self.can_continue() {
+            // A rule of the user's wants another attempt all the same.
+            return Err(Failure::new(Fault::Lost, "the body broke off".to_owned() + &self.cannot_continue()));
         }
         Ok(())
     }
@@ -192,8 +200,16 @@ impl<'a> Output<'a> {
 
     /// Makes ready for the body of a successful answer from that source, whose chain had these
     /// heads. `range` is the part that the user asks for.
-    pub fn begin(&mut self, head: &Head, heads: &[u8], source: &str, range: Option<Range>) -> Result<(), Failure> {
+    pub fn begin(
+        &mut self,
+        heads: &Heads,
+        source: &str,
+        range: Option<Range>,
+        waiter: &Waiter<'_>,
+    ) -> Result<(), Failure> {
+        let head = &heads.last;
         let part = head.value("content-range").and_then(content_range);
+        let is_one = range.is_some_and(|range| range != Range::Other) || self.first > 0;
         self.unchanged = head.status == 304;
         if head.status == 206 && self.have > 0 {
             let same = |part: &Part| {
@@ -221,20 +237,25 @@ impl<'a> Output<'a> {
         source.clone_into(&mut self.source);
         (self.start, self.last, self.total) = (self.first, None, None);
         if self.plan.include {
-            self.heads = heads.to_vec();
+            self.heads.clone_from(&heads.raw);
         }
+        self.begun = Some(heads.clone());
         match (head.status, part) {
             (206, Some(part)) if range.map_or(part.first == self.first, |range| range.is_met_by(&part)) => {
                 (self.start, self.total) = (part.first, part.total);
                 self.last = range.map(|range| range.last_of(&part));
-                Ok(())
+                self.look_at_file(waiter)
             }
-            (206, None) if self.first == 0 => {
+            (206, None) if !is_one => {
                 // Several parts in one body: whatever they are, they cannot be continued.
                 self.version = None;
                 Ok(())
             }
-            (206, _) => Err(Failure::new(Fault::NoRange, "the server sends another part than was asked for")),
+            (206, Some(_)) => Err(Failure::new(Fault::NoRange, "the server sends another part than was asked for")),
+            (206, None) => {
+                let text = "the server does not say which part it sends (Content-Range)";
+                Err(Failure::new(Fault::NoRange, text))
+            }
             _ => {
                 self.total = head.length();
                 Ok(())
@@ -251,8 +272,8 @@ impl<'a> Output<'a> {
                  -o FILE or --checksum holds it until it is whole",
             ));
         }
-        (self.version, self.total, self.last, self.whole) = (None, None, None, false);
-        self.start = self.first;
+        (self.version, self.total, self.last, self.whole, self.begun) = (None, None, None, false, None);
+        (self.start, self.coded) = (self.first, false);
         self.scanner = self.lookout.scanner(&[Stream::Body]);
         self.sum = self.plan.checksum.map(|_| Sha256::new());
         if std::mem::take(&mut self.have) == 0 {
@@ -265,6 +286,35 @@ impl<'a> Output<'a> {
         cleared.map_err(|error| lost(&error))
     }
 
+    /// Looks for what rules look for in the part that the file has already (`-C`).
+    pub fn look_at_file(&mut self, waiter: &Waiter<'_>) -> Result<(), Failure> {
+        let Place::After(path) = &self.place else { return Ok(()) };
+        if self.have > 0 || self.there == 0 || self.scanner.is_done() {
+            return Ok(());
+        }
+        let unreadable = |error: io::Error| {
+            let text =
+                format!("{}, in which a rule looks for something, cannot be read: {}", path.display(), cause(&error));
+            Failure::new(Fault::Read, text)
+        };
+        let mut file = fs::File::open(path).map_err(unreadable)?.take(self.there);
+        let mut buffer = vec![0; 64 * 1024];
+        loop {
+            match file.read(&mut buffer) {
+                Ok(0) => return Ok(()),
+                Ok(count) => self.scanner.feed(&buffer[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(unreadable(error)),
+            }
+            waiter.look()?;
+        }
+    }
+
+    /// The heads of the answer that the body which is there began with.
+    pub fn begun(&self) -> Option<&Heads> {
+        self.begun.as_ref()
+    }
+
     /// Whether an answer 416 says that everything is there.
     pub fn is_complete_by(&self, head: &Head) -> bool {
         let total =
@@ -275,8 +325,12 @@ impl<'a> Output<'a> {
 
     /// Takes bytes of the body.
     pub fn take(&mut self, bytes: &[u8], waiter: &Waiter<'_>) -> Result<(), Failure> {
-        waiter.pass(bytes.len())?;
-        self.scanner.feed(bytes);
+        if self.scanner.is_done() {
+            waiter.pass(bytes.len())?;
+        } else {
+            self.scanner.feed(bytes);
+            waiter.look()?;
+        }
         if let Some(sum) = &mut self.sum {
             sum.update(bytes);
         }
@@ -297,16 +351,17 @@ impl<'a> Output<'a> {
 
     /// Notes that a body broke off, and says why that is the end where it is.
     pub fn broke_off(&mut self, failure: Failure, coded: bool) -> Failure {
-        let can_continue = self.version.is_some() && !coded;
+        self.coded = coded;
+        let (can_continue, why) = (self.can_continue(), self.cannot_continue());
         match failure {
             Failure::TimedOut(limit @ TimeLimit::Attempt(_)) if self.released && !can_continue => {
-                let text = format!("{}{CANNOT_CONTINUE}", describe(&Outcome::TimedOut(limit)));
+                let text = format!("{}{why}", describe(&Outcome::TimedOut(limit)));
                 Failure::new(Fault::LostInTime, text)
             }
             Failure::Fault { fault, text }
                 if self.released && !can_continue && fault.may_pass() && fault != Fault::ReaderGone =>
             {
-                Failure::new(Fault::Lost, text + CANNOT_CONTINUE)
+                Failure::new(Fault::Lost, text + &why)
             }
             other => {
                 if !can_continue && !self.released {
@@ -315,6 +370,20 @@ impl<'a> Output<'a> {
                 other
             }
         }
+    }
+
+    fn can_continue(&self) -> bool {
+        self.version.is_some() && !self.coded
+    }
+
+    /// Why a body that broke off is the end.
+    fn cannot_continue(&self) -> String {
+        let why =
+            if self.coded { "it is coded (--compressed)" } else { "the server told no strong ETag or Last-Modified" };
+        format!(
+            "; it cannot be continued, because {why}, nor begun again, because its beginning was passed on already: \
+             -o FILE or --checksum holds it until it is whole"
+        )
     }
 
     /// Notes that the body has come to its end: whether it is all, and what it should be.
@@ -458,11 +527,6 @@ impl<'a> Output<'a> {
         self.have
     }
 }
-
-/// Why a body that broke off is the end.
-const CANNOT_CONTINUE: &str = "; it cannot be continued, because the server told no strong ETag or Last-Modified, nor \
-                               begun again, because its beginning was passed on already: -o FILE or --checksum holds \
-                               it until it is whole";
 
 fn hex(bytes: &[u8]) -> String {
     let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or_default();

@@ -74,10 +74,11 @@ impl Range {
 
     /// The last byte of what was asked for, as far as this answer to it tells.
     pub(super) fn last_of(self, part: &Part) -> u64 {
-        let end = part.total.map_or(part.last, |total| total.saturating_sub(1));
+        let end = part.total.map(|total| total.saturating_sub(1));
         match self {
-            Self::From(_, last) => last.unwrap_or(end).min(end),
-            Self::Last(_) => end,
+            // Where the whole may end anywhere, all that was asked for is wanted.
+            Self::From(_, Some(last)) => end.map_or(last, |end| last.min(end)),
+            Self::From(_, None) | Self::Last(_) => end.unwrap_or(part.last),
             Self::Other => part.last,
         }
     }
@@ -134,7 +135,9 @@ mod tests {
         for (range, part, last) in [
             ("bytes=0-5", part(0, 5, Some(100)), Some(5)),
             ("bytes=0-5", part(0, 3, Some(4)), Some(3)),
-            ("bytes=0-5", part(0, 3, None), Some(3)),
+            ("bytes=0-5", part(0, 3, None), Some(5)),
+            ("bytes=0-5", part(0, 5, None), Some(5)),
+            ("bytes=7-", part(7, 8, None), Some(8)),
             // Less than there is: the rest is still wanted.
             ("bytes=0-5", part(0, 3, Some(100)), Some(5)),
             ("bytes=0-5", part(4, 9, Some(100)), None),

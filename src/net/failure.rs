@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::exit::REQUEST_TIMED_OUT;
+use crate::exit::{PARTIAL, REQUEST_TIMED_OUT};
 use crate::policy::{Prospect, Signal, TimeLimit};
 
 /// A failure of the transport, with curl's exit code for it (the codes of curl(1)).
@@ -74,7 +74,7 @@ impl Fault {
             Self::Name => 6,
             Self::Connect => 7,
             Self::Weird => 8,
-            Self::Partial | Self::Checksum | Self::Lost => 18,
+            Self::Partial | Self::Checksum | Self::Lost => PARTIAL,
             Self::Write | Self::ReaderGone => 23,
             Self::Read => 26,
             Self::LostInTime => REQUEST_TIMED_OUT,

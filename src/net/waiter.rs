@@ -69,6 +69,11 @@ impl<'a> Waiter<'a> {
             self.unseen.set(unseen);
             return Ok(());
         }
+        self.look()
+    }
+
+    /// Looks at signals and limits now, after what may have taken its time.
+    pub fn look(&self) -> Result<(), Failure> {
         self.unseen.set(0);
         self.wait(&mut Vec::new(), Some(Duration::ZERO))
     }

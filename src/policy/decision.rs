@@ -21,7 +21,12 @@ pub enum Obstacle {
     /// Nobody reads standard output any more.
     ReaderGone,
     /// The request may have been acted on, and doing it twice may do harm.
-    UnsafeRequest,
+    UnsafeRequest {
+        /// Whether a key that makes it safe was given, but did not go along to another origin.
+        lost_key: bool,
+    },
+    /// The body of the answer was passed on, and cannot be taken back.
+    PassedOn,
 }
 
 /// Why a run ended.
@@ -53,7 +58,12 @@ pub enum StopReason {
     /// See [`Obstacle::ReaderGone`].
     ReaderGone,
     /// See [`Obstacle::UnsafeRequest`].
-    UnsafeRequest,
+    UnsafeRequest {
+        /// Whether a key that makes it safe was given, but did not go along to another origin.
+        lost_key: bool,
+    },
+    /// See [`Obstacle::PassedOn`]: a failure that another attempt cannot mend.
+    PassedOn,
     /// See [`Obstacle::Unkillable`].
     Unkillable {
         /// The process that still lives.
@@ -70,7 +80,7 @@ impl StopReason {
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Success => "success",
-            Self::Permanent => "permanent",
+            Self::Permanent | Self::PassedOn => "permanent",
             Self::Attempts => "attempts",
             Self::Deadline { .. } => "deadline",
             Self::TotalTimeout => "total_timeout",
@@ -78,7 +88,7 @@ impl StopReason {
             Self::ServerDelay { .. } => "server_delay",
             Self::StdinConsumed => "stdin_consumed",
             Self::ReaderGone => "reader_gone",
-            Self::UnsafeRequest => "unsafe_request",
+            Self::UnsafeRequest { .. } => "unsafe_request",
             Self::Unkillable { .. } => "unkillable",
             Self::Interrupted(_) => "interrupted",
         }
@@ -92,7 +102,8 @@ impl From<Obstacle> for StopReason {
             Obstacle::Unkillable { pid, error } => Self::Unkillable { pid, error },
             Obstacle::StdinConsumed => Self::StdinConsumed,
             Obstacle::ReaderGone => Self::ReaderGone,
-            Obstacle::UnsafeRequest => Self::UnsafeRequest,
+            Obstacle::UnsafeRequest { lost_key } => Self::UnsafeRequest { lost_key },
+            Obstacle::PassedOn => Self::PassedOn,
         }
     }
 }

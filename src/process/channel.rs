@@ -4,6 +4,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::{Errno, ioctl_fionread};
@@ -14,6 +15,7 @@ use super::spool::Spool;
 use super::target::Target;
 use super::terminal;
 use crate::cause::cause;
+use crate::clock::running;
 use crate::policy::Scanner;
 use crate::report::text::say;
 
@@ -23,6 +25,8 @@ pub(super) const CHUNK: usize = 64 * 1024;
 const PIPE_SIZE: usize = 1024 * 1024;
 /// Chunks taken before other things get their turn.
 const TURN: usize = 16;
+/// How long a turn may take: what is looked for may be expensive.
+const LONG: Duration = Duration::from_millis(50);
 
 /// A stream between the command and where it goes.
 pub(super) struct Channel {
@@ -57,6 +61,10 @@ enum Destination {
         /// Why not everything is kept.
         lost: Option<io::Error>,
     },
+}
+
+fn is_long_since(started: Duration) -> bool {
+    running().saturating_sub(started) >= LONG
 }
 
 impl Channel {
@@ -130,16 +138,20 @@ impl Channel {
 
     /// Takes what is there, a turn's worth at most.
     pub(super) fn work(&mut self) {
+        let started = running();
         for _ in 0..TURN {
             if !self.pass_on() || !self.take() {
                 return;
+            }
+            if is_long_since(started) {
+                break;
             }
         }
         self.pass_on();
     }
 
     /// Takes what the attempt left, whose command has ended, and nothing of what a background
-    /// process writes later. True once it is all passed on; to be called until then.
+    /// process writes later. True once it is all passed on; to be called until then, in turns.
     pub(super) fn finish(&mut self) -> bool {
         let last = match (self.last, &self.source) {
             (Some(last), _) => last,
@@ -151,7 +163,8 @@ impl Channel {
             }
         };
         self.last = Some(last);
-        loop {
+        let started = running();
+        while !is_long_since(started) {
             if !self.pass_on() {
                 return false;
             }
@@ -160,6 +173,7 @@ impl Channel {
                 return true;
             }
         }
+        false
     }
 
     /// Ends an attempt, whatever is left; returns what was seen.

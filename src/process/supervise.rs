@@ -136,7 +136,10 @@ impl<'a> Supervisor<'a> {
         let until = |now: Duration| patience.map(|patience| now.saturating_add(patience));
         let mut given_up = until(self.clock.elapsed().boot);
         while !self.streams.finish() {
-            let alarms = Alarms { running: None, boot: given_up.into_iter().chain(total).min() };
+            let end = given_up.into_iter().chain(total).min();
+            // Whoever is not waited for has his next turn at once.
+            let is_blocked = self.streams.is_blocked();
+            let alarms = Alarms { running: (!is_blocked).then_some(Duration::ZERO), boot: end };
             match self.clock.next(alarms, &mut self.streams.blocked()) {
                 Event::Signal(Received { signal, .. }) => match signal {
                     _ if signal.ends_the_run() && ended.interrupted.is_none() => {
@@ -150,17 +153,18 @@ impl<'a> Supervisor<'a> {
                     }
                     _ => {}
                 },
-                Event::Alarm => {
+                Event::Alarm if end.is_some_and(|end| end <= self.clock.elapsed().boot) => {
                     if let (None, Some(limit)) = (patience, self.plan.total_timeout) {
                         ended.outcome = Outcome::TimedOut(TimeLimit::Total(limit));
                     }
                     if ended.interrupted.is_none() {
-                        say("the rest of the attempt's output is lost: nobody reads it");
+                        let why = if is_blocked { "nobody reads it" } else { "to look at it takes too long" };
+                        say(&format!("the rest of the attempt's output is lost: {why}"));
                     }
                     return;
                 }
                 Event::Ready if ended.interrupted.is_none() => given_up = until(self.clock.elapsed().boot),
-                Event::Ready => {}
+                Event::Ready | Event::Alarm => {}
             }
         }
     }

@@ -345,9 +345,18 @@ impl<'a> Text<'a> {
             StopReason::ReaderGone => {
                 format!("giving up after {tries}: {history}; no retry, because nobody reads standard output any more")
             }
-            StopReason::UnsafeRequest => format!(
+            StopReason::UnsafeRequest { lost_key: true } => format!(
+                "giving up after {tries}: {history}; no retry, because the request may have been acted on, and a redirect led to \
+                 another origin, where the idempotency key does not go: give the URL that it led to, or --idempotent if to do it \
+                 twice does no harm"
+            ),
+            StopReason::UnsafeRequest { lost_key: false } => format!(
                 "giving up after {tries}: {history}; no retry, because the request may have been acted on, and to do it twice \
                  may do harm: give an --idempotency-key, or --idempotent if it does none"
+            ),
+            StopReason::PassedOn => format!(
+                "giving up after {tries}: {history}; no retry, because a rule found something in a body that was passed on already and \
+                 cannot be taken back: -o FILE holds it until it is known to be good"
             ),
             StopReason::Unkillable { pid, error } => format!(
                 "giving up after {tries}: {history}; process {pid} is still there: {error}; no attempt is started beside it"

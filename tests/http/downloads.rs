@@ -424,19 +424,126 @@ fn another_part_than_was_asked_for_is_refused() {
             assert_eq!(got, b"", "{asked}");
         }
     }
+    // One that cannot be told is none.
+    for field in [
+        "X: y",
+        "Content-Range: lines 10-19/100",
+        "Content-Range: bytes 10-19/5",
+        "Content-Type: multipart/byteranges; boundary=x",
+    ] {
+        lab.write("there", &body[..10]);
+        for words in ["-r 10-19", "-r 10-", "-r -90", "-C - -o there"] {
+            let server = Server::new([Answer::new(206, &[TAG, field], &body[10..20])]);
+            ask(&lab, words, &server).exited(33).stopped(1, "permanent").says(&["which part"]);
+        }
+        // Several are for whoever asked for several.
+        let server = Server::new([Answer::new(206, &[TAG, field], "parts")]);
+        assert_eq!(ask(&lab, "-r 0-1,5-6", &server).exited(0).text(), "parts");
+    }
     // The rest of a part that came short is asked for; what the server does not have is not.
-    let server = || {
-        let body = body.clone();
-        Server::by(move |number, request| {
-            let first = request.from().expect("a part");
-            let last = if number == 0 { first + 3 } else { 99 };
-            Answer::new(206, &[TAG, &format!("Content-Range: bytes {first}-{last}/100")], &body[first..=last])
+    for (asked, total, then) in [("-r 90-200", "100", "bytes=94-99"), ("-r 90-99", "*", "bytes=94-99")] {
+        let server = || {
+            let body = body.clone();
+            Server::by(move |number, request| {
+                let first = request.from().expect("a part");
+                let last = if number == 0 { first + 3 } else { 99 };
+                Answer::new(206, &[TAG, &format!("Content-Range: bytes {first}-{last}/{total}")], &body[first..=last])
+            })
+        };
+        for (run, got, server) in both(&lab, asked, server) {
+            run.exited(0).stopped(2, "success");
+            assert!(got == body[90..]);
+            assert_eq!(server.requests()[1].value("range"), Some(then.to_owned()));
+        }
+    }
+    // Where only a 416 tells that the whole ends before.
+    let server = Server::new([
+        Answer::new(206, &[TAG, "Content-Range: bytes 90-99/*"], &body[90..]),
+        Answer::new(416, &["Content-Range: bytes */100"], ""),
+    ]);
+    assert!(ask(&lab, "-r 90-200", &server).exited(0).stopped(2, "success").stdout == body[90..]);
+}
+
+/// A rule of the user's is about the answer to what the user asked for, not about those that
+/// retryx asked for to continue it.
+#[test]
+fn a_continued_body_is_judged_as_one_that_came_at_once() {
+    let lab = Lab::new();
+    let body = pattern(5000);
+    let needle = format!("{}\nNEEDLE\n", "x".repeat(4000)).into_bytes();
+    let cut_once = |body: &[u8]| {
+        let body = body.to_vec();
+        Server::by(move |number, request| match number {
+            0 => cut(&body, request, &[TAG, "X-Number: first"], 2000).close(),
+            _ => part(&body, request, &[TAG, "X-Number: second"]),
         })
     };
-    for (run, got, server) in both(&lab, "-r 90-200", server) {
-        run.exited(0).stopped(2, "success");
-        assert!(got == body[90..]);
-        assert_eq!(server.requests()[1].value("range"), Some("bytes=94-99".to_owned()));
+    for rule in ["http:200 and body:/NEEDLE/", "http:200-206 and body:/NEEDLE/"] {
+        for to in ["out", "-"] {
+            let server = cut_once(&needle);
+            let words = ["--fail-on", rule, "-o", to];
+            let run = http(&lab, "", &server.url("/")).args(words).finish();
+            run.exited(22).stopped(2, "permanent");
+            assert_eq!(run.of("attempt_finished")[1]["http_status"], 200);
+            assert_eq!((run.text(), lab.path("out").exists()), (String::new(), false));
+        }
+    }
+    let server = cut_once(&body);
+    let run = ask(&lab, "-w %{http_code},%header{x-number} -i -D heads -o out --fail-on http:206", &server);
+    run.exited(0).stopped(2, "success");
+    assert_eq!(run.text(), "200,first");
+    let heads = lab.read("heads");
+    assert!(heads.starts_with("HTTP/1.1 200 ") && heads.contains("X-Number: first"), "{heads}");
+    assert!(std::fs::read(lab.path("out")).unwrap() == [heads.as_bytes(), &body].concat());
+    // Also where the end is known from a 416, and where it is not reached.
+    let sent = body.clone();
+    let server = Server::by(move |number, request| match number {
+        0 => Answer::head(200, &[TAG, "Transfer-Encoding: chunked"])
+            .send(format!("{:x}\r\n", sent.len()))
+            .send(&sent)
+            .send("\r\n")
+            .close(),
+        _ => part(&sent, request, &[TAG]),
+    });
+    let run = ask(&lab, "-w %{http_code} -o out", &server);
+    run.exited(0).stopped(2, "success");
+    assert_eq!(run.text(), "200");
+    let sent = body.clone();
+    let server = Server::by(move |number, request| {
+        let from = if number == 0 { 0 } else { request.from().expect("a part") };
+        cut(&sent, request, &[TAG], 100 + from.min(1)).close()
+    });
+    let run = ask(&lab, "-w %{http_code} -o out --max-attempts 2", &server);
+    run.exited(18);
+    assert_eq!(run.text(), "200");
+    // What the user asked for a part of is answered with a part.
+    let server = Server::by(move |number, request| match number {
+        0 => cut(&body, request, &[TAG], 500).close(),
+        _ => part(&body, request, &[TAG]),
+    });
+    let run = ask(&lab, "-r 1000- -w %{http_code} -o out --fail-on http:206", &server);
+    run.exited(22);
+    assert_eq!(run.text(), "206");
+}
+
+/// What a rule finds in a body that was passed on is the end at once: nothing is waited for or
+/// paid.
+#[test]
+fn a_rule_cannot_ask_for_another_body_than_was_passed_on() {
+    let lab = Lab::new();
+    let long = format!("{}NEEDLE\n", "x\n".repeat(5_000_000));
+    for (words, body) in [("-N", "NEEDLE\n"), ("", long.as_str())] {
+        let server = Server::new([Answer::new(200, &["Retry-After: 60"], body)]);
+        let rule = ["--retry-on", "http:200 and body:/NEEDLE/"];
+        let run = http(&lab, words, &server.url("/")).args(rule).finish();
+        run.exited(18).stopped(1, "permanent").says(&["passed on already", "-o FILE"]);
+        assert_eq!((run.of("retry_scheduled").len(), server.requests().len()), (0, 1));
+        assert!(run.text() == body);
+    }
+    // Nothing was passed on where there is nothing, nor where it is held.
+    for (words, bad) in [("-N --retry-on http:200", ""), ("-o out --retry-on http:200", "bad")] {
+        let server = Server::new([Answer::new(200, &[], bad), Answer::new(201, &[], "good")]);
+        ask(&lab, words, &server).exited(0).stopped(2, "success");
     }
 }
 
@@ -591,6 +698,16 @@ fn live_output_is_written_as_it_comes() {
         run.exited(code);
         assert!(run.stdout == body[..if code == 0 { 5000 } else { 2000 }]);
     }
+    // Of a coded one no part can be asked for, whatever the server told.
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+    std::io::Write::write_all(&mut gzip, &body).unwrap();
+    let coded = gzip.finish().unwrap();
+    let head = Answer::head(200, &[TAG, "Content-Encoding: gzip", &format!("Content-Length: {}", coded.len())]);
+    let server = Server::new([head.send(&coded[..4000]).close()]);
+    for words in ["-N --compressed", "-N --compressed --retry-on any --max-attempts 2"] {
+        ask(&lab, words, &server).exited(18).says(&["because it is coded", "-o FILE"]);
+    }
+    assert!(server.requests().iter().all(|request| request.value("range").is_none()));
     // Where a time limit broke it off, no more is asked for.
     let server = Server::new([Answer::head(200, &["Content-Length: 10"]).send("hello").stall()]);
     let run = ask(&lab, "-N -m 0.4", &server);

@@ -414,6 +414,16 @@ fn a_file_goes_on_where_it_ends() {
     gate.open();
     run.finish().exited(23).says(&["1001"]);
     assert!(fs::read(lab.path("d/f")).unwrap() == body[..1001]);
+    // A rule looks at all of it, whichever part came when.
+    let needle = b"a NEEDLE\nand more\n";
+    for there in [0, 4, 12, needle.len()] {
+        lab.write("d/f", &needle[..there]);
+        let server = server(needle);
+        let rule = ["--fail-on", "http:200-299 and body:/NEEDLE/"];
+        let run = http(&lab, "-C - -o d/f", &server.url("/")).args(rule).finish();
+        run.exited(22).stopped(1, "permanent");
+        assert_eq!(fs::read(lab.path("d/f")).unwrap(), needle[..there]);
+    }
     for wrong in ["-C x -o d/f", "-C -1 -o d/f", "-C - -r 1-2 -o d/f", "-C -"] {
         http(&lab, wrong, "http://127.0.0.1:1/").finish().exited(125);
     }

@@ -167,3 +167,15 @@ fn a_slow_reader_is_bounded_too() {
     let run = http(&lab, "--total-timeout 0.5", &server.url("/")).stdout(write).finish();
     run.exited(28).stopped(1, "total_timeout");
 }
+
+/// What rules look for may take its time, and all of it has come long before.
+#[test]
+fn looking_at_a_body_has_its_time() {
+    let lab = Lab::new();
+    let body = (format!("{}\n", "x".repeat(1000)) + &format!("{}\n", "-".repeat(1000)).repeat(63)).repeat(10);
+    for (status, limit) in [(200, "-m 0.3"), (404, "--total-timeout 0.3")] {
+        let server = Server::new([Answer::new(status, &[], &body)]);
+        let words = format!("{limit} --max-attempts 1 -o f --retry-on body:/(x{{1,32}}){{1,32}}y/");
+        ask(&lab, &words, &server).exited(28).says(&["300 ms"]);
+    }
+}

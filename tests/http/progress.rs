@@ -50,6 +50,21 @@ fn a_line_is_never_longer_than_the_terminal_is_wide() {
     terminal.wait_for(PROMPT);
 }
 
+/// A server that takes nothing is what somebody wants to see.
+#[test]
+fn an_upload_that_stands_still_is_shown() {
+    let lab = Lab::new();
+    let door = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/", door.local_addr().expect("an address"));
+    std::fs::File::create(lab.path("big")).and_then(|file| file.set_len(30 << 20)).expect("a file");
+    let mut terminal = Terminal::shell(&lab);
+    terminal.line(&format!("retryx http -T big {url}"));
+    terminal.wait_for("sent [");
+    terminal.wait_for("sent [");
+    terminal.keys("\x03");
+    terminal.wait_for(PROMPT);
+}
+
 #[test]
 fn nobody_else_is_shown_anything() {
     let lab = Lab::new();

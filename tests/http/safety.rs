@@ -169,6 +169,9 @@ fn a_key_that_was_left_behind_makes_nothing_safe() {
         let server = Server::by(move |_, _| Answer::new(307, &[&there], ""));
         let run = ask(&lab, &format!("-L -d x {words}"), &server);
         run.exited(if attempts == 1 { 52 } else { 0 });
+        if attempts == 1 {
+            run.stopped(1, "unsafe_request").says(&["a redirect led to another origin"]);
+        }
         assert_eq!((other.requests().len(), run.of("attempt_finished").len()), (attempts, attempts), "{words}");
         assert_eq!(other.requests()[0].value("idempotency-key").is_some(), words.contains("trusted"));
     }

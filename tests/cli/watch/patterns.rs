@@ -263,6 +263,22 @@ fn patterns_of_any_size_and_nastiness_cost_no_more_than_their_length() {
     }
 }
 
+/// Limits are kept also where it takes its time to look at what the command wrote at once.
+#[test]
+fn what_takes_long_to_look_at_holds_no_limit_up() {
+    let lab = Lab::new();
+    let script = r"perl -e 'print q(x) x 1000, qq(\n), (q(-) x 1000 . qq(\n)) x 63 for 1..10'; exec sleep 300";
+    for limit in ["--timeout 0.3", "--total-timeout 0.3"] {
+        let run = lab
+            .run(&format!("-n 1 --kill-after 0 {limit}"))
+            .args(["--retry-on", "stdout:/(x{1,32}){1,32}y/"])
+            .sh(script)
+            .finish();
+        run.exited(124).says(&["300 ms"]);
+        assert!(run.stdout.len() < 640_640, "all of it was looked at");
+    }
+}
+
 #[test]
 fn what_explain_says_of_a_text_is_what_a_run_does() {
     let lab = Lab::new();
