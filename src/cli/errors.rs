@@ -51,6 +51,9 @@ pub(super) fn usage_error(error: &Error, sub: Sub, words: &[OsString]) -> UsageE
                 meant if meant.is_empty() && sub == Sub::Quota => format!(
                     "unknown option '{option}'; see retryx quota --help (to run a program called quota: retryx -- quota ...)"
                 ),
+                meant if meant.is_empty() && sub == Sub::Http => {
+                    format!("unknown option '{option}'; see retryx http --help")
+                }
                 meant if meant.is_empty() => {
                     format!("unknown option '{option}'; {SEE} (what belongs to the command comes after its name)")
                 }

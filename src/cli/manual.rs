@@ -519,7 +519,8 @@ pub const AFTER_OPTIONS: &[Section] = &[
                 "A pattern on output makes retryx read that stream while it passes it on (see `STANDARD OUTPUT`). Of \
                  a command, `http:` and `error:` hold where its preset finds a status or a code in its messages (see \
                  `PROGRAMS`); a run refuses a list that could never hold for its command. For a request `http:`, \
-                 `error:`, `body:`, `timeout`, `any` and `default` can hold, and a condition that cannot is refused; \
+                 `error:`, `body:`, `timeout`, `any` and `default` can hold, and a condition that cannot is refused (of \
+                 a variable, which may be set for commands too, a list that has no other); \
                  a failure without an answer is named by the last two. A condition that holds for no outcome, as `7 and 8`, \
                  is refused anywhere.",
             ),

@@ -293,6 +293,9 @@ impl<'a> Text<'a> {
             StopReason::Permanent if attempts == 1 && history.starts_with("cannot be started") => {
                 format!("{}: {history}", self.plan.program())
             }
+            StopReason::Permanent if history.ends_with(&format!("a failure by {}", self.rule)) => {
+                format!("giving up after {tries}: {history} (permanent)")
+            }
             StopReason::Permanent if !self.rule.starts_with("default:") => {
                 format!("giving up after {tries}: {history} (permanent: {})", self.rule)
             }
