@@ -17,6 +17,9 @@ use crate::store::RunBudget;
 /// What a shell shows for a death by PIPE.
 const BROKEN_PIPE: u8 = 141;
 
+/// What a store takes is told as part of a delay from here on.
+const NOTICED: Duration = Duration::from_millis(5);
+
 /// What a command is told about its run, in `RETRYX_RUN_*` variables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
@@ -161,16 +164,19 @@ impl<C: Clock, R: AttemptRunner, P: Reporter> Driver<'_, C, R, P> {
                     let asked = self.budget.has_scope().then(|| self.clock.elapsed().boot);
                     let since = asked.map(|now| now.saturating_sub(elapsed)).unwrap_or_default();
                     // A delay counts from the attempt's end, that of the limiter from its answer.
-                    retry.delay.wait = match retry.delay.source {
+                    let due = match retry.delay.source {
                         DelaySource::Limiter => retry.delay.wait.saturating_add(since),
                         _ => retry.delay.wait.max(since),
                     };
-                    if let Some(reason) = self.session.too_late(retry.delay.wait, elapsed) {
+                    if let Some(reason) = self.session.too_late(due, elapsed) {
                         return self.stop(reason, status);
+                    }
+                    if since >= NOTICED {
+                        retry.delay.wait = due;
                     }
                     let (wrote, is_shared) = (done.wrote, self.budget.is_shared());
                     self.reporter.report(&Event::RetryScheduled { retry: &retry, wrote, is_shared });
-                    if let Wake::Interrupted(signal) = self.wait(retry.delay.wait.saturating_sub(since)) {
+                    if let Wake::Interrupted(signal) = self.wait(due.saturating_sub(since)) {
                         return self.stop_waiting(StopReason::Interrupted(signal), status);
                     }
                 }

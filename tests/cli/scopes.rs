@@ -195,6 +195,12 @@ fn a_run_says_which_quota_it_draws_on() {
     let lab = Lab::new();
     let run = lab.run("-v -n 2 --base-delay 0 --scope x").command(&["false"]).finish();
     run.says(&["486 tokens left in the quota of scope 'x'"]);
+    // What the store took is part of the delay only where somebody notices.
+    let at_once = |_| {
+        let run = lab.run("-n 2 --base-delay 0 --scope x").command(&["false"]).finish();
+        run.stderr.contains("; retrying at once\n")
+    };
+    assert!((0..20).any(at_once), "the store is slow");
     let options = "--long-poll --base-delay 0 --quota-capacity 0 --scope x";
     lab.run(options).command(&["false"]).finish().says(&["the retry quota of scope 'x' holds 0 at most", "; waiting"]);
     // Where the scope cannot be had, it is the run's own.
