@@ -19,6 +19,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::Unshared;
 use super::record::LONGEST;
+use super::scope::shell_word;
 use crate::cause::cause;
 use crate::clock::{is_ending, nap, running};
 use crate::units::human;
@@ -221,8 +222,9 @@ impl Folder {
                 Err(Errno::WOULDBLOCK) => {
                     let place = self.place(name);
                     let patience = human(patience);
+                    let word = shell_word(&place);
                     return Err(Unshared(format!(
-                        "{place} has been locked by another process for {patience}; fuser {place} names it"
+                        "{place} has been locked by another process for {patience}; fuser {word} names it"
                     )));
                 }
                 Err(errno) if is_unsupported(errno) => {

@@ -68,7 +68,13 @@ impl RedisAddress {
         let secure = match scheme {
             "redis" | "valkey" | "unix" | "redis+unix" => false,
             "rediss" | "valkeys" => true,
-            _ => return Err("this is no store; valid are file (its folder is --state-dir), redis://HOST, rediss://HOST and unix:///SOCKET".into()),
+            _ => {
+                return Err(
+                    "this is no store; valid are file (its folder is --state-dir), redis://HOST, rediss://HOST \
+                            and unix:///SOCKET"
+                        .into(),
+                );
+            }
         };
         let is_socket = scheme.ends_with("unix");
         if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
