@@ -1,4 +1,3 @@
-
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::ffi::OsString;

@@ -1,4 +1,3 @@
-
 use std::cell::RefCell;
 use std::fs;
 use std::path::Path;
